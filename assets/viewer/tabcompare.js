@@ -1,0 +1,232 @@
+/**
+ * The tab "Compare": the chosen head beside the same on another text, in another model, beside another head, or before and after a change.
+ * All three maps have the same axes, and a cell under the pointer is marked in each of them.
+ *
+ * @typedef {import('./types.js').State} State
+ * @typedef {import('./types.js').View} View
+ * @typedef {import('./types.js').Translate} Translate
+ * @typedef {import('./tabs.js').Tools} Tools
+ *
+ * @typedef {'same' | 'changed' | 'inserted' | 'deleted'} Mark
+ * @typedef {[Mark, number | null, number | null, string]} Slot  Mark, true position in the first and in the second, token.
+ *
+ * @typedef {object} Compared
+ * @property {Slot[]} slots
+ * @property {[number, number]} other
+ * @property {(number | null)[][]} first  Rows without their future; null where there is no such cell.
+ * @property {(number | null)[][]} second
+ * @property {number[][] | null} distances
+ */
+import { aboutOf, Asking, isWriting } from './asking.js';
+import { labelled } from './axis.js';
+import { chooser } from './chooser.js';
+import { plotlyScale } from './colours.js';
+import { divergingScale, largest, signed } from './diverging.js';
+import { make, mark, say } from './dom.js';
+import { statusOf } from './effects.js';
+import { colourOf } from './figure.js';
+import { digits, escapeForPlotly, glyph, shortGlyph } from './glyphs.js';
+import { picker } from './picker.js';
+import { plotView } from './plot.js';
+import { effectMap } from './sweep.js';
+import { changeOf, isChanged } from './whatif.js';
+
+const WITH = /** @type {const} */ (['text', 'model', 'head', 'change']);
+const SIDES = /** @type {const} */ (['first', 'second', 'difference']);
+/** @type {Readonly<Record<Mark, string>>} */
+const SIGNS = { same: '', changed: '≠', inserted: '+', deleted: '−' };
+const LISTED = 8;
+
+/**
+ * @param {Tools} tools
+ * @returns {View}
+ */
+export function compareTab({ store, words, host }) {
+  /** @type {typeof WITH[number]} */
+  let kind = 'text';
+  const chosen = { text: /** @type {string | null} */ (null), model: '', head: '' };
+  const kinds = chooser(WITH, (value) => {
+    kind = value;
+    follow(store.state);
+  });
+  const label = make('span');
+  const field = make('textarea', 'mg-field mg-other-text', { rows: '2' });
+  const compare = make('button', 'mg-step', { type: 'submit' });
+  const form = make('form', 'mg-inline mg-other', {}, [make('label', 'mg-inline mg-other', {}, [label, field]), compare]);
+  form.addEventListener('submit', (event) => {
+    event.preventDefault();
+    chosen.text = field.value;
+    follow(store.state);
+  });
+  const models = picker((value) => {
+    chosen.model = value;
+    follow(store.state);
+  });
+  const heads = picker((value) => {
+    chosen.head = value;
+    follow(store.state);
+  });
+  const hint = make('p', 'mg-hint');
+  const status = make('p', 'mg-status', { role: 'status' });
+  const aligned = make('p', 'mg-aligned', { dir: 'auto' });
+  const reading = make('p', 'mg-reading');
+  const plots = SIDES.map(() => plotView(360, undefined, (cell) => look(cell)));
+  const titles = SIDES.map(() => make('h3', 'mg-subtitle'));
+  const maps = make('div', 'mg-compared', {}, plots.map((plot, index) => make('div', 'mg-swept', {}, [titles[index], plot.element])));
+  const changesTitle = make('h3', 'mg-subtitle');
+  const changes = make('ol', 'mg-changes');
+  const distances = effectMap((layer, head) => store.set({ layer, head }));
+  const lists = make('div', 'mg-sweeps', {}, [make('div', 'mg-swept', {}, [changesTitle, changes]), distances.element]);
+  const found = make('div', 'mg-swept', {}, [aligned, reading, maps, lists]);
+  const element = make('div', 'mg-swept', {}, [make('div', 'mg-inline', {}, [kinds.element]), form, models.element, heads.element, hint, status, found]);
+  /** @type {Asking<Compared>} */
+  const asking = new Asking(host, 'compare', () => show(store.state));
+
+  /**
+   * What is asked; null while something is missing.
+   *
+   * @param {Readonly<State>} state
+   */
+  function optionsOf({ analysis, layer, head, whatIf }) {
+    if (analysis === null) {
+      return null;
+    }
+    if (kind === 'text') {
+      return chosen.text === null || chosen.text === '' ? null : { layer, head, text: chosen.text };
+    }
+    if (kind === 'change') {
+      return isChanged(whatIf) ? { layer, head, change: changeOf(whatIf, analysis.start, analysis.end) } : null;
+    }
+    if (kind === 'model') {
+      return chosen.model === '' ? null : { layer, head, model: chosen.model };
+    }
+    const [otherLayer, otherHead] = chosen.head.split('.').map(Number);
+    return chosen.head === '' ? null : { layer, head, other_layer: otherLayer, other_head: otherHead };
+  }
+
+  /** @param {Readonly<State>} state */
+  function follow(state) {
+    const options = optionsOf(state);
+    if (state.analysis !== null && options !== null && !isWriting(state)) {
+      asking.ask(aboutOf(state.analysis), options);
+    }
+    show(state);
+  }
+
+  /** @param {Readonly<State>} state */
+  function show(state) {
+    const { analysis, language } = state;
+    if (analysis === null) {
+      return;
+    }
+    const translate = words();
+    controls(state, analysis, translate);
+    const isAsked = optionsOf(state) !== null;
+    say(status, isAsked ? statusOf(translate, asking, language) : '');
+    const { value } = asking;
+    found.hidden = !isAsked || value === null;
+    found.classList.toggle('mg-waits', asking.isWaiting);
+    if (found.hidden || value === null) {
+      return;
+    }
+    draw(state, value, translate);
+  }
+
+  /** @param {Readonly<State>} state @param {import('./decode.js').Analysis} analysis @param {Translate} translate */
+  function controls(state, analysis, translate) {
+    kinds.name(translate('compare_with'), (value) => translate(`compare_${value}`));
+    kinds.show(kind);
+    say(label, translate('compare_other_text'));
+    say(compare, translate('compare_start'));
+    form.hidden = kind !== 'text';
+    if (chosen.text === null && document.activeElement !== field) {
+      field.value = analysis.text.map((id) => analysis.piece(id)).join('');
+    }
+    const others = /** @type {string[]} */ (host.props.models ?? []).filter((name) => name !== analysis.checkpoint.name);
+    models.element.hidden = kind !== 'model';
+    models.show(translate('compare_other_model'), [['', '–'], ...others.map((name) => [name, name])], chosen.model);
+    heads.element.hidden = kind !== 'head';
+    const all = Array.from({ length: analysis.layers * analysis.heads }, (_, index) => [Math.floor(index / analysis.heads), index % analysis.heads]);
+    heads.show(translate('compare_other_head'), [['', '–'], ...all.map(([layer, head]) => [`${layer}.${head}`, `L${layer}H${head}`])], chosen.head);
+    const missing = kind === 'change' && !isChanged(state.whatIf);
+    say(hint, translate(missing ? 'compare_no_change' : `compare_${kind}_about`));
+  }
+
+  /** @param {Readonly<State>} state @param {Compared} value @param {Translate} translate */
+  function draw(state, value, translate) {
+    const { theme, layer, head } = state;
+    const [first, second] = [`L${layer}H${head}`, `L${value.other[0]}H${value.other[1]}`];
+    const what = { text: first, model: first, head: first, change: first };
+    const names = [translate(`compare_${kind}_first`, { name: what[kind] }), translate(`compare_${kind}_second`, { name: second, model: chosen.model }), translate('compare_difference')];
+    const square = (/** @type {(number | null)[][]} */ rows) => rows.map((row) => [...row, ...Array.from({ length: rows.length - row.length }, () => null)]);
+    const difference = value.second.map((row, query) => row.map((cell, key) => {
+      const before = value.first[query][key];
+      return cell === null || before === null ? null : cell - before;
+    }));
+    const most = largest(difference.flat());
+    const tokens = value.slots.map(([sign, , , token]) => `${SIGNS[sign]}${shortGlyph(token, 4)}`);
+    const places = labelled(0, tokens.length - 1, 24, 24);
+    const ticks = { tickvals: places, ticktext: places.map((place) => escapeForPlotly(tokens[place])), showgrid: false, zeroline: false, tickangle: 0 };
+    SIDES.forEach((side, index) => {
+      say(titles[index], names[index]);
+      const z = square(side === 'first' ? value.first : side === 'second' ? value.second : difference);
+      const colours = side === 'difference' ? { zmin: -most, zmax: most, colorscale: divergingScale(theme) } : { zmin: 0, zmax: 1, colorscale: plotlyScale(theme, 'sqrt', 1) };
+      plots[index].draw(names[index], [{ type: 'heatmap', z, ...colours, showscale: side === 'difference', hoverinfo: 'none', hoverongaps: false, colorbar: { thickness: 10, outlinewidth: 0 } }], {
+        margin: { l: 34, r: side === 'difference' ? 60 : 10, t: 24, b: 8 },
+        xaxis: { ...ticks, side: 'top' },
+        yaxis: { ...ticks, autorange: 'reversed' },
+        shapes: [],
+      });
+    });
+    align(value.slots, translate);
+    const cells = difference.flatMap((row, query) => row.map((change, key) => ({ query, key, change: change ?? 0 })));
+    cells.sort((a, b) => Math.abs(b.change) - Math.abs(a.change));
+    say(changesTitle, translate('compare_largest'));
+    changes.replaceChildren(...cells.slice(0, LISTED).map(({ query, key }) => make('li', '', {}, [sentence(value, query, key, translate)])));
+    say(reading, translate('compare_hover'));
+    distances.element.hidden = value.distances === null;
+    if (value.distances !== null) {
+      distances.show(value.distances, [], { layer, head, state, name: translate('compare_distances'), translate, unsigned: true });
+    }
+  }
+
+  /** @param {Slot[]} slots @param {Translate} translate */
+  function align(slots, translate) {
+    aligned.hidden = slots.every(([sign]) => sign === 'same');
+    aligned.replaceChildren(...slots.map(([sign, , , token]) => {
+      const tag = sign === 'inserted' ? 'ins' : sign === 'deleted' ? 'del' : sign === 'changed' ? 'mark' : 'span';
+      return make(tag, `mg-slot-${sign}`, sign === 'same' ? {} : { title: translate(`compare_${sign}`) }, [glyph(token)]);
+    }));
+  }
+
+  /** @param {Compared} value @param {number} query @param {number} key @param {Translate} translate */
+  function sentence(value, query, key, translate) {
+    const [before, after] = [value.first[query][key], value.second[query][key]];
+    /** @param {number} place */
+    const token = (place) => {
+      const [, first, second, text] = value.slots[place];
+      return `'${glyph(text)}' (${first === second ? first : `${first ?? '–'} → ${second ?? '–'}`})`;
+    };
+    const written = [before, after].map((weight) => (weight === null ? translate('compare_not_there') : digits(weight)));
+    const change = before === null || after === null ? '–' : signed(after - before);
+    return translate('compare_cell', { query: token(query), key: token(key), first: written[0], second: written[1], change });
+  }
+
+  /** Mark a cell in all three maps. @param {{x: number, y: number} | null} cell */
+  function look(cell) {
+    const { value } = asking;
+    const [key, query] = [Math.round(cell?.x ?? -1), Math.round(cell?.y ?? -1)];
+    const isCell = value !== null && query >= 0 && query < value.slots.length && key >= 0 && key <= query;
+    say(reading, isCell && value !== null ? sentence(value, query, key, words()) : words()('compare_hover'));
+    for (const { element: plot } of plots) {
+      const line = { color: colourOf(plot, '--mg-accent'), width: 2 };
+      const shape = { type: 'rect', x0: key - 0.5, x1: key + 0.5, y0: query - 0.5, y1: query + 0.5, line };
+      if (plot.classList.contains('js-plotly-plot')) {
+        void Plotly.relayout(plot, { shapes: isCell ? [shape] : [] });
+      }
+    }
+  }
+
+  mark(field, 'spellcheck', 'false');
+  return { element, update: (state) => follow(state) };
+}

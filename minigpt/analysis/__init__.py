@@ -1,0 +1,1 @@
+"""Tensors in, numbers out: what every head of a forward pass does. Knows no plot and no page."""

@@ -1,0 +1,291 @@
+"""The chapters' experiments: the same training with one thing changed, several times over.
+
+Each variant is trained with several seeds; a seed means the same batches for all variants, so they are compared seed by
+seed. Every run leaves a record; tables and sentences are made of the records alone, so they can be made again. Knows no
+picture and no page.
+"""
+
+import json
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from minigpt.checkpoint import Checkpoint, save_checkpoint
+from minigpt.config import TrainingConfig
+from minigpt.errors import ConfigError
+from minigpt.generation import generate
+from minigpt.presets import PRESETS, Experiment
+from minigpt.recipe import new_model
+from minigpt.splits import estimate_loss, train_validation_split
+from minigpt.tokenizer import CharTokenizer
+from minigpt.training import replace_file, train
+
+RECORDS_FILE = "records.json"
+BATCHES = 100
+"""Batches of the validation split that a variant's loss is measured on, the same for all."""
+SAMPLE_TOKENS = 300
+STUDENT = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365, 9: 2.306, 10: 2.262}
+"""Student's t for 95 % (two-sided) by the number of differences."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """What one training run of an experiment came to.
+
+    Attributes:
+        variant: Which model.
+        seed: Which seed.
+        parameters: The number of the model's parameters.
+        loss: On `BATCHES` batches of the validation split, dropout off, in nats per token.
+        history: Estimated losses on the way: step, training loss, validation loss.
+        seconds: Time in training steps.
+        prompt: The first `block_size` tokens of the text.
+        sample: `SAMPLE_TOKENS` tokens that it writes after them, drawn with the run's seed.
+    """
+
+    variant: str
+    seed: int
+    parameters: int
+    loss: float
+    history: list[tuple[int, float, float]]
+    seconds: float
+    prompt: str
+    sample: str
+
+
+COLUMNS = ("variant", "parameters", "loss", "spread", "difference", "seeds")
+"""What the table tells of each variant."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """A variant in the table.
+
+    Attributes:
+        variant: Its name.
+        parameters: The number of parameters.
+        losses: One for each seed, in the order of the seeds.
+        mean: Of the losses.
+        spread: Their standard deviation (n - 1); NaN for a single seed.
+        difference: Mean difference to the first variant, seed by seed; 0 for that one itself.
+        margin: Half the width of the 95 % interval of that mean (Student's t); NaN for a single seed.
+    """
+
+    variant: str
+    parameters: int
+    losses: list[float]
+    mean: float
+    spread: float
+    difference: float
+    margin: float
+
+    @property
+    def told_apart(self) -> bool:
+        """Whether the interval around the difference leaves out 0."""
+        return abs(self.difference) > self.margin
+
+    def cells(self) -> list[str]:
+        """Return what stands in the columns `COLUMNS`."""
+        return [
+            self.variant,
+            f"{self.parameters:,}",
+            f"{self.mean:.4f}",
+            f"{self.spread:.4f}",
+            f"{self.difference:+.4f} ± {self.margin:.4f}",
+            str(len(self.losses)),
+        ]
+
+
+def run_experiment(
+    experiment: Experiment, text: str, *, out: str | os.PathLike[str], steps: int, seeds: int
+) -> Iterator[tuple[int, int, Record | None]]:
+    """Train every variant with every seed, writing each record when it is there; what is there is not done again.
+
+    The model of the first seed of each variant is kept as a checkpoint, in a folder with the variant's name.
+
+    Args:
+        experiment: One of `minigpt.presets.EXPERIMENTS`.
+        text: The training text.
+        out: The folder for records and models.
+        steps: Optimizer steps of each run.
+        seeds: How many seeds, from that of the preset on.
+
+    Yields:
+        Runs that are done, runs in all, and the newest record (None for those that were there before).
+
+    Raises:
+        ConfigError: `compare_differs` if the records in the folder are of another experiment, text or length;
+            `number_out_of_range` if seeds or steps make no sense.
+        CorpusError: If the text is too short.
+    """
+    if not 1 <= seeds <= max(STUDENT):
+        raise ConfigError("number_out_of_range", name="seeds", value=seeds, allowed=f"1 … {max(STUDENT)}")
+    folder, told = Path(out), {"experiment": experiment.name, "steps": steps, "characters": len(text)}
+    records = read_records(folder, told)
+    base = PRESETS[experiment.preset].training
+    wanted = [(name, base.seed + index) for index in range(seeds) for name in experiment.variants]
+    done = {(record.variant, record.seed) for record in records}
+    count = sum(run in done for run in wanted)
+    yield count, len(wanted), None
+    for variant, seed in wanted:
+        if (variant, seed) in done:
+            continue
+        settings = replace(base, steps=steps, seed=seed, evaluate_every=max(1, steps // 10), evaluate_batches=20)
+        record, ckpt = _run(experiment, variant, text, settings)
+        if seed == base.seed:
+            save_checkpoint(
+                folder / folder_of(variant), ckpt.model, ckpt.tokenizer, training={"steps": steps, "seed": seed}
+            )
+        records.append(record)
+        _write(folder, told, records)
+        count += 1
+        yield count, len(wanted), record
+
+
+def folder_of(variant: str) -> str:
+    """Return the name of the folder that a variant's model is kept in."""
+    return variant.replace(" ", "-")
+
+
+def _run(experiment: Experiment, variant: str, text: str, settings: TrainingConfig) -> tuple[Record, Checkpoint]:
+    """Train one variant with one seed."""
+    tokenizer = CharTokenizer(text)
+    shared = PRESETS[experiment.preset]
+    model_config = replace(shared.model_config(tokenizer.vocab_size), **experiment.variants[variant])
+    model = new_model(model_config, settings)
+    history: list[tuple[int, float, float]] = []
+    seconds = 0.0
+    for progress in train(model, tokenizer, text, settings):
+        if progress.train_loss is not None and progress.validation_loss is not None:
+            history.append((progress.step, progress.train_loss, progress.validation_loss))
+            seconds = progress.seconds
+    ids = torch.tensor(tokenizer.encode(text))
+    splits = {"validation": train_validation_split(ids)[1]}
+    generator = torch.Generator().manual_seed(PRESETS[experiment.preset].training.seed)
+    loss = estimate_loss(model, splits, settings.batch_size, BATCHES, generator)["validation"]
+    ckpt = Checkpoint(model=model, tokenizer=tokenizer)
+    prompt = text[: model.block_size]
+    record = Record(
+        variant=variant,
+        seed=settings.seed,
+        parameters=ckpt.parameters,
+        loss=loss,
+        history=history,
+        seconds=round(seconds, 1),
+        prompt=prompt,
+        sample="".join(step.token for step in generate(ckpt, prompt, max_new_tokens=SAMPLE_TOKENS, seed=settings.seed)),
+    )
+    return record, ckpt
+
+
+def read_records(folder: str | os.PathLike[str], told: Mapping[str, Any] | None = None) -> list[Record]:
+    """Return the records that an experiment left in a folder, none if it left none.
+
+    Args:
+        folder: Where it wrote.
+        told: What experiment they have to be of; None for any.
+
+    Raises:
+        ConfigError: `compare_differs` if they are of another one, or damaged.
+    """
+    path = Path(folder) / RECORDS_FILE
+    if not path.is_file():
+        return []
+    try:
+        saved: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        records = [Record(**_with_tuples(entry)) for entry in saved["records"]]
+        same = told is None or saved["of"] == dict(told)
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise ConfigError("compare_differs", path=path) from error
+    if not same:
+        raise ConfigError("compare_differs", path=path)
+    return records
+
+
+def _with_tuples(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {**entry, "history": [(step, train, validation) for step, train, validation in entry["history"]]}
+
+
+def _write(folder: Path, told: Mapping[str, Any], records: Sequence[Record]) -> None:
+    content = json.dumps({"of": dict(told), "records": [asdict(record) for record in records]}, indent=1)
+    replace_file(folder / RECORDS_FILE, content.encode())
+
+
+def table(experiment: Experiment, records: Sequence[Record]) -> list[Row]:
+    """Return a row for each variant that has records, made of the records alone.
+
+    Args:
+        experiment: Which it was.
+        records: What its runs came to. Only seeds that all variants have are counted.
+    """
+    by_run = {(record.variant, record.seed): record for record in records}
+    names = [name for name in experiment.variants if any(record.variant == name for record in records)]
+    seeds = sorted({seed for _, seed in by_run if all((name, seed) in by_run for name in names)})
+    rows: list[Row] = []
+    for name in names if seeds else ():
+        losses = [by_run[name, seed].loss for seed in seeds]
+        differences = [loss - by_run[names[0], seed].loss for loss, seed in zip(losses, seeds, strict=True)]
+        margin = 0.0 if name == names[0] else STUDENT.get(len(seeds), math.nan) * deviation(differences)
+        rows.append(
+            Row(
+                variant=name,
+                parameters=by_run[name, seeds[0]].parameters,
+                losses=losses,
+                mean=sum(losses) / len(losses),
+                spread=deviation(losses),
+                difference=sum(differences) / len(differences),
+                margin=margin / math.sqrt(len(seeds)),
+            )
+        )
+    return rows
+
+
+def deviation(values: Sequence[float]) -> float:
+    """Return the standard deviation (n - 1) of some numbers; NaN for a single one."""
+    if len(values) < 2:
+        return math.nan
+    mean = sum(values) / len(values)
+    return math.sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1))
+
+
+def verdicts(rows: Sequence[Row]) -> list[str]:
+    """Say for each row but the first what the numbers support."""
+    said: list[str] = []
+    for row in rows[1:]:
+        first = rows[0].variant
+        if math.isnan(row.margin):
+            said.append(f"{row.variant} against {first}: {row.difference:+.4f} nats with one seed, which says nothing.")
+            continue
+        measured = (
+            f"{row.variant} against {first}: {row.difference:+.4f} ± {row.margin:.4f} nats "
+            f"(95 %, {len(row.losses)} seeds)"
+        )
+        better = "better" if row.difference < 0 else "worse"
+        said.append(f"{measured}: {better}." if row.told_apart else f"{measured}: the numbers do not tell them apart.")
+    return said
+
+
+def markdown(experiment: Experiment, rows: Sequence[Row]) -> str:
+    """Return the table and what the numbers support as Markdown."""
+    lines = [
+        f"# {experiment.name}: {experiment.question}",
+        "",
+        f"Loss in nats per token over {BATCHES} batches of the validation split: mean and standard deviation over "
+        "seeds; difference to the first variant, seed by seed, with its 95 % interval.",
+        "",
+        _line(COLUMNS),
+        "|" + "---|" * len(COLUMNS),
+        *(_line(row.cells()) for row in rows),
+        "",
+        *(f"- {sentence}" for sentence in verdicts(rows)),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"

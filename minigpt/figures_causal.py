@@ -1,0 +1,329 @@
+"""Which parts matter, as Plotly figures: scores of heads, effects of removing them, the terms of a logit.
+
+Arrays and strings in, figures out, as in `minigpt.figures`; nothing here knows a model. What can be positive and
+negative has a diverging colour scale with its middle at 0 and both ends equally far from it.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import plotly.graph_objects as go
+
+from minigpt.figures import label
+from minigpt.figures_parts import (
+    AXIS,
+    HOVER,
+    LAYOUT,
+    SEQUENTIAL,
+    Read,
+    bars,
+    cells,
+    check_name,
+    diverging,
+    largest,
+    layers_by_heads,
+    token_axis,
+)
+
+EFFECTS = {
+    "probability": "change of probability",
+    "logit": "change of centred logit",
+    "kl": "KL divergence, bits",
+    "loss": "change of loss, nats per token",
+}
+UNITS = {"entropy": "bits", "distance": "tokens"}
+
+
+@runtime_checkable
+class ScoredHeads(Protocol):
+    """What the figures need of a `HeadTable`."""
+
+    @property
+    def scores(self) -> Mapping[str, Any]:
+        """Each (layer, head)."""
+        ...
+
+    @property
+    def baseline(self) -> Mapping[str, Any]:
+        """The same of an untrained model."""
+        ...
+
+
+def head_scatter(table: ScoredHeads, x: str, y: str) -> go.Figure:
+    """Draw every head by two of its scores, beside the heads of the untrained model.
+
+    Args:
+        table: What `find_heads` or `probe_heads` returned.
+        x: A score.
+        y: Another.
+
+    Raises:
+        ValueError: If there is no such score.
+    """
+    for name in (x, y):
+        check_name(name, list(table.scores))
+    figure = go.Figure()
+    for scores, title, colour, symbol in (
+        (table.baseline, "untrained", "rgb(224,130,20)", "circle-open"),
+        (table.scores, "this model", "rgb(51,119,186)", "circle"),
+    ):
+        across, up = (np.asarray(scores[name]) for name in (x, y))
+        names = _head_names(*across.shape)
+        figure.add_scatter(
+            x=across.ravel(),
+            y=up.ravel(),
+            mode="markers+text" if title == "this model" else "markers",
+            text=names,
+            textposition="top center",
+            name=title,
+            marker={"color": colour, "size": 10, "symbol": symbol},
+            customdata=[
+                f"{name}, {title}: {x} {first:.3f}, {y} {second:.3f}"
+                for name, first, second in zip(names, across.ravel(), up.ravel(), strict=True)
+            ],
+            hovertemplate=HOVER,
+        )
+    figure.update_layout(width=720, height=560, xaxis_title=_score_title(x), yaxis_title=_score_title(y), **LAYOUT)
+    return figure
+
+
+def score_map(table: ScoredHeads, name: str) -> go.Figure:
+    """Draw one score of every head as layer × head; the untrained model's is in the hover text.
+
+    Args:
+        table: What `find_heads` or `probe_heads` returned.
+        name: One of its scores.
+
+    Raises:
+        ValueError: If there is no such score.
+    """
+    check_name(name, list(table.scores))
+    values, baseline = np.asarray(table.scores[name]), np.asarray(table.baseline[name])
+    hover = [
+        [
+            f"L{layer}H{head}: {values[layer, head]:.3f} (untrained {baseline[layer, head]:.3f})"
+            for head in range(values.shape[1])
+        ]
+        for layer in range(values.shape[0])
+    ]
+    most = 1.0 if name not in UNITS else largest(values)
+    figure = go.Figure(cells(values, hover, SEQUENTIAL, 0.0, most, _score_title(name)))
+    layers_by_heads(figure, values.shape[0], [f"H{head}" for head in range(values.shape[1])])
+    return figure.update_layout(title=f"{_score_title(name)} of every head")
+
+
+@runtime_checkable
+class Swept(Protocol):
+    """What the figures need of a `Sweep`."""
+
+    @property
+    def token(self) -> str:
+        """The chosen token."""
+        ...
+
+    @property
+    def position(self) -> int:
+        """Where it is predicted."""
+        ...
+
+    @property
+    def mlps(self) -> Any:  # noqa: ANN401 (an `Effect`)
+        """The effects of the feed-forward networks."""
+        ...
+
+    def head_map(self, name: str) -> Any:  # noqa: ANN401 (a tensor or an array)
+        """One effect of every head (layer, head)."""
+        ...
+
+
+def sweep_map(sweep: Swept, effect: str = "probability") -> go.Figure:
+    """Draw what removing each head, and each feed-forward network in the last column, does.
+
+    Args:
+        sweep: What `sweep` returned.
+        effect: `"probability"`, `"logit"`, `"kl"` or `"loss"`.
+
+    Raises:
+        ValueError: If there is no such effect.
+    """
+    check_name(effect, list(EFFECTS))
+    heads = np.asarray(sweep.head_map(effect))
+    mlps = np.asarray(sweep.mlps.named(effect))
+    columns = [f"H{head}" for head in range(heads.shape[1])]
+    values = heads
+    if len(mlps):
+        values = np.column_stack((heads, mlps))
+        columns.append("MLP")
+    hover = [
+        [
+            f"without L{layer}{'' if name[0] == 'H' else ' '}{name}: {value:+.4f}"
+            for name, value in zip(columns, row, strict=True)
+        ]
+        for layer, row in enumerate(values)
+    ]
+    figure = go.Figure(diverging(values, hover, EFFECTS[effect]))
+    layers_by_heads(figure, len(values), columns)
+    what = "" if effect == "loss" else f" of '{label(sweep.token)}' after position {sweep.position}"
+    return figure.update_layout(title=f"{EFFECTS[effect].capitalize()}{what}, each part removed by itself")
+
+
+@runtime_checkable
+class SweptEdges(Protocol):
+    """What the figures need of an `EdgeSweep`."""
+
+    @property
+    def window(self) -> Read:
+        """What was read."""
+        ...
+
+    @property
+    def layer(self) -> int:
+        """The head's layer."""
+        ...
+
+    @property
+    def head(self) -> int:
+        """The head."""
+        ...
+
+    @property
+    def query(self) -> int:
+        """True position of the query."""
+        ...
+
+    @property
+    def weight(self) -> Any:  # noqa: ANN401 (a tensor or an array)
+        """Attention to each key."""
+        ...
+
+    @property
+    def keys(self) -> Any:  # noqa: ANN401 (an `Effect`)
+        """The effects of hiding each key."""
+        ...
+
+
+def edge_bars(edges: SweptEdges, effect: str = "probability") -> go.Figure:
+    """Draw what hiding each key from one query does; the attention weight is in the hover text.
+
+    Args:
+        edges: What `edge_sweep` returned.
+        effect: `"probability"`, `"logit"`, `"kl"` or `"loss"`.
+
+    Raises:
+        ValueError: If there is no such effect.
+    """
+    check_name(effect, list(EFFECTS))
+    values, weights = np.asarray(edges.keys.named(effect)), np.asarray(edges.weight)
+    tokens, start = edges.window.tokens, edges.window.start
+    hover = [
+        f"without key '{label(tokens[key])}' ({start + key}), weight {weight:.3f}: {value:+.4f}"
+        for key, (weight, value) in enumerate(zip(weights, values, strict=True))
+    ]
+    figure = go.Figure(bars(start + np.arange(len(values)), values, hover))
+    token_axis(figure, "x", tokens[: len(values)], start, "key →")
+    name = f"L{edges.layer}H{edges.head}"
+    query = f"'{label(tokens[edges.query - start])}' ({edges.query})"
+    figure.update_layout(title=f"{name}: each key hidden from query {query}", width=900, height=420, **LAYOUT)
+    return figure.update_yaxes(title=EFFECTS[effect])
+
+
+@runtime_checkable
+class Changed(Protocol):
+    """What the figures need of a `WhatIf`."""
+
+    @property
+    def tokens(self) -> Sequence[str]:
+        """The text of each token."""
+        ...
+
+    @property
+    def start(self) -> int:
+        """True position of the first."""
+        ...
+
+    @property
+    def kl(self) -> Any:  # noqa: ANN401 (a tensor or an array)
+        """KL divergence at each position, in bits."""
+        ...
+
+    @property
+    def loss_before(self) -> float:
+        """In nats per token."""
+        ...
+
+    @property
+    def loss_after(self) -> float:
+        """In nats per token."""
+        ...
+
+
+def kl_bars(found: Changed) -> go.Figure:
+    """Draw how far an intervention moved the prediction after each position, in bits.
+
+    Args:
+        found: What `what_if` returned.
+    """
+    values = np.asarray(found.kl)
+    hover = [
+        f"after '{label(token)}' ({position}): {value:.4f} bits"
+        for position, (token, value) in enumerate(zip(found.tokens, values, strict=True), start=found.start)
+    ]
+    figure = go.Figure(bars(found.start + np.arange(len(values)), values, hover))
+    token_axis(figure, "x", found.tokens, found.start, "position →")
+    title = f"Loss {found.loss_before:.4f} → {found.loss_after:.4f} nats per token"
+    figure.update_layout(title=title, width=900, height=420, **LAYOUT)
+    return figure.update_yaxes(title="KL divergence, bits")
+
+
+@runtime_checkable
+class SummedUp(Protocol):
+    """What the figures need of `LogitShares`."""
+
+    @property
+    def token(self) -> str:
+        """The token whose logit it is."""
+        ...
+
+    @property
+    def position(self) -> int:
+        """True position after which it stands."""
+        ...
+
+    @property
+    def logit(self) -> float:
+        """The logit."""
+        ...
+
+    @property
+    def remainder(self) -> float:
+        """What the sum lacks."""
+        ...
+
+    def shares(self) -> Mapping[str, float]:
+        """Every term of the sum."""
+        ...
+
+
+def logit_bars(shares: SummedUp) -> go.Figure:
+    """Draw the terms that one logit is the sum of; the title says what they sum to and what is left.
+
+    Args:
+        shares: What `direct_logits` returned.
+    """
+    terms = shares.shares()
+    names, values = list(terms), np.array(list(terms.values()))
+    places = np.arange(len(names))
+    figure = go.Figure(bars(places, values, [f"{name}: {value:+.4f}" for name, value in terms.items()]))
+    figure.update_xaxes(tickvals=places, ticktext=names, **AXIS)
+    title = f"Logit of '{label(shares.token)}' after position {shares.position}: {shares.logit:.4f}"
+    figure.update_layout(title=f"{title}, remainder {shares.remainder:.0e}", width=1000, height=460, **LAYOUT)
+    return figure.update_yaxes(title="share of the logit")
+
+
+def _head_names(n_layer: int, n_head: int) -> list[str]:
+    return [f"L{layer}H{head}" for layer in range(n_layer) for head in range(n_head)]
+
+
+def _score_title(name: str) -> str:
+    return f"{name}, {UNITS[name]}" if name in UNITS else f"{name}, share of attention"

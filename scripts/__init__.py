@@ -1,0 +1,1 @@
+"""Helpers for developers: the browser and the running app that tests and benchmarks share."""

@@ -1,0 +1,1 @@
+"""The specification of minigpt, as tests."""

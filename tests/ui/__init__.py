@@ -1,0 +1,1 @@
+"""The page, driven over HTTP and in a real browser."""
