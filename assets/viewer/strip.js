@@ -170,16 +170,15 @@ function classes({ text, generated, role }) {
  * @param {import('./colours.js').Ramp} ramp
  */
 function paint(span, level, ramp) {
-  const colour = level === null ? '' : ramp.css[level];
-  if (span.style.getPropertyValue('--weight') === colour) {
-    return;
-  }
   if (level === null) {
     span.removeAttribute('style');
-  } else {
-    span.style.setProperty('--weight', colour);
-    const inks = span.classList.contains('mg-sign') ? ramp.faint : ramp.ink;
-    span.style.setProperty('--on-weight', inks[level]);
+    return;
+  }
+  const inks = span.classList.contains('mg-sign') ? ramp.faint : ramp.ink;
+  for (const [property, colour] of [['--weight', ramp.css[level]], ['--on-weight', inks[level]]]) {
+    if (span.style.getPropertyValue(property) !== colour) {
+      span.style.setProperty(property, colour);
+    }
   }
 }
 

@@ -352,6 +352,7 @@ def test_every_tab_fits_a_phone_and_axe_finds_nothing(viewer, page, axe, name):
     panel = page.get_by_role("tabpanel", name=name)
     expect(panel).not_to_have_attribute("aria-busy", "true")
     expect(panel.get_by_text("One moment")).to_have_count(0)
+    expect(panel.locator(".mg-waits")).to_have_count(0)
     assert viewer.width_needed() <= 390
     clipped = panel.evaluate(
         "panel => [...panel.querySelectorAll('.mg-bars, .mg-scroll')]"
