@@ -26,6 +26,9 @@ export function isWriting({ stream }) {
   return stream !== null && !stream.done;
 }
 
+/** @param {About} about @param {object} options */
+const keyOf = ({ model, ids }, options) => JSON.stringify([model, ids, options]);
+
 /** @template Value */
 export class Asking {
   #host;
@@ -33,8 +36,11 @@ export class Asking {
   #answered;
   #asked = '';
   #about = '';
+  #failed = false;
   /** @type {Value | null} The answer; while another is waited for, the last one about the same text. */
   value = null;
+  /** @type {any} The options that `value` answers, so that a picture and its title always belong together. */
+  options = null;
   /** @type {Notice | null} Why there is no answer. */
   notice = null;
   isWaiting = false;
@@ -56,16 +62,17 @@ export class Asking {
    * @param {About} about
    * @param {object} options
    */
-  ask({ model, ids }, options) {
-    const about = JSON.stringify([model, ids]);
-    const asked = about + JSON.stringify(options);
-    if (asked === this.#asked) {
+  ask(about, options) {
+    const asked = keyOf(about, options);
+    // What failed may be asked again.
+    if (asked === this.#asked && !this.#failed) {
       return;
     }
-    if (about !== this.#about) {
+    const text = keyOf(about, {});
+    if (text !== this.#about) {
       this.value = null;
     }
-    [this.#about, this.#asked, this.notice, this.isWaiting] = [about, asked, null, true];
+    [this.#about, this.#asked, this.#failed, this.notice, this.isWaiting] = [text, asked, false, null, true];
     /** @param {any} message */
     const receive = (message) => {
       if (asked !== this.#asked) {
@@ -73,18 +80,37 @@ export class Asking {
       }
       this.isWaiting = false;
       this.value = message?.kind === 'answer' ? message.value : null;
+      this.options = options;
       this.notice = message?.kind === 'notice' ? readNotice(message) : null;
-      if (this.value === null) {
-        // What failed may be asked again.
-        this.#asked = '';
-      }
+      this.#failed = this.value === null;
       this.#answered();
     };
-    this.#host.server.ask(model, ids, this.#question, options).then(receive, () => receive(null));
+    this.#host.server.ask(about.model, about.ids, this.#question, options).then(receive, () => receive(null));
   }
 
-  /** Forget what was asked and answered. */
-  forget() {
-    [this.#about, this.#asked, this.value, this.notice, this.isWaiting] = ['', '', null, null, false];
+  /**
+   * Whether this is what was asked last.
+   *
+   * @param {About} about
+   * @param {object} options
+   */
+  isFor(about, options) {
+    return keyOf(about, options) === this.#asked;
   }
+}
+
+/**
+ * What is said while there is no answer.
+ *
+ * @param {import('./types.js').Translate} translate
+ * @param {Asking<any>} asking
+ * @param {import('./types.js').Language} language
+ * @returns {string}
+ */
+export function statusOf(translate, { value, notice, isWaiting }, language) {
+  if (isWaiting) {
+    // While the last answer is still there, it is dimmed; a line that comes and goes would move everything below it.
+    return value === null ? translate('asking') : '';
+  }
+  return notice?.sentences[language] ?? (value === null ? translate('asking_failed') : '');
 }

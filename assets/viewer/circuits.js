@@ -18,12 +18,11 @@
  *
  * @typedef {{kind: 'position', pattern: number[][]}} Positions
  */
-import { aboutOf, Asking } from './asking.js';
+import { aboutOf, Asking, statusOf } from './asking.js';
 import { chooser } from './chooser.js';
 import { plotlyScale } from './colours.js';
 import { divergingScale, largest, signed } from './diverging.js';
 import { make, mark, say } from './dom.js';
-import { statusOf } from './effects.js';
 import { digits, escapeForPlotly, glyph, shortGlyph } from './glyphs.js';
 import { plotView } from './plot.js';
 
@@ -68,15 +67,18 @@ export function circuitsView({ store, words, host }) {
   /** @param {Readonly<State>} state */
   function show(state) {
     const translate = words();
-    const { layer, head, language, theme } = state;
+    const { language, theme } = state;
+    const value = asking.value?.kind === kind ? asking.value : null;
+    // While another head is waited for, the title stays with the picture that is there.
+    const { layer, head } = value === null ? state : asking.options;
     const name = `L${layer}H${head}`;
     choice.name(translate('circuit'), (each) => translate(`circuit_${each}`));
     choice.show(kind);
     say(title, translate(`circuit_${kind}_title`, { name }));
     say(caveat, `${translate(`circuit_${kind}_about`)} ${translate('circuit_caveat')}`);
     say(status, statusOf(translate, asking, language));
-    const value = asking.value?.kind === kind ? asking.value : null;
     pictures.hidden = value === null;
+    pictures.classList.toggle('mg-waits', asking.isWaiting);
     if (value === null) {
       return;
     }

@@ -36,3 +36,21 @@ export function say(element, text) {
 export function mark(element, name, value) {
   if (element.getAttribute(name) !== value) {element.setAttribute(name, value);}
 }
+
+/**
+ * A button with a word.
+ *
+ * @param {string} className
+ * @param {() => void} press
+ */
+export function wordButton(className, press) {
+  const element = make('button', className, { type: 'button' });
+  element.addEventListener('click', press);
+  return {
+    element,
+    /** @param {string} text */
+    name(text) {
+      say(element, text);
+    },
+  };
+}

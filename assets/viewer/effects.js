@@ -22,13 +22,12 @@
  * @property {number | null} difference
  * @property {import('./types.js').Sampling} sampling
  */
-import { aboutOf, Asking, isWriting } from './asking.js';
+import { aboutOf, Asking, isWriting, statusOf } from './asking.js';
 import { barsView } from './bars.js';
 import { currentBranch } from './branches.js';
 import { signed } from './diverging.js';
-import { make, mark, say } from './dom.js';
+import { make, mark, say, wordButton } from './dom.js';
 import { digits, glyph, named } from './glyphs.js';
-import { wordButton } from './partsgrid.js';
 import { chosenToken } from './state.js';
 import { changeOf, isChanged } from './whatif.js';
 
@@ -96,22 +95,6 @@ export function effectsView(tools) {
 }
 
 /**
- * What is said while there is no answer.
- *
- * @param {Translate} translate
- * @param {Asking<any>} asking
- * @param {import('./types.js').Language} language
- * @returns {string}
- */
-export function statusOf(translate, { value, notice, isWaiting }, language) {
-  if (isWaiting) {
-    // While the last answer is still there, it is dimmed; a line that comes and goes would move everything below it.
-    return value === null ? translate('asking') : '';
-  }
-  return notice?.sentences[language] ?? (value === null ? translate('asking_failed') : '');
-}
-
-/**
  * @param {Effects} value
  * @param {import('./decode.js').Analysis} analysis
  * @param {number} position
@@ -155,9 +138,6 @@ function continuationsView({ store, words, host }) {
   const element = make('div', 'mg-continued', {}, [start.element, settings, result]);
   /** @type {Asking<Two>} */
   const asking = new Asking(host, 'continuations', () => show(store.state));
-  /** What the answer is about; another text or change makes it stale. */
-  let about = '';
-
   /** @param {Readonly<State>} state */
   const questionOf = (state) => {
     const { whole, whatIf } = state;
@@ -176,7 +156,6 @@ function continuationsView({ store, words, host }) {
   function ask() {
     const question = questionOf(store.state);
     if (question !== null) {
-      about = JSON.stringify(question);
       asking.ask(question.about, question.options);
       show(store.state);
     }
@@ -185,7 +164,9 @@ function continuationsView({ store, words, host }) {
   /** @param {Readonly<State>} state */
   function show(state) {
     const translate = words();
-    const isCurrent = about !== '' && about === JSON.stringify(questionOf(state));
+    const question = questionOf(state);
+    // Another text or change makes the answer stale.
+    const isCurrent = question !== null && asking.isFor(question.about, question.options);
     element.hidden = !isChanged(state.whatIf);
     start.name(translate('whatif_continue'));
     const { value } = asking;

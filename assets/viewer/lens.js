@@ -13,13 +13,12 @@
  * @property {number[][]} kl
  * @property {Record<string, string>} pieces
  */
-import { aboutOf, Asking, isWriting } from './asking.js';
+import { aboutOf, Asking, isWriting, statusOf } from './asking.js';
 import { labelled } from './axis.js';
 import { chooser } from './chooser.js';
 import { plotlyScale } from './colours.js';
 import { largest } from './diverging.js';
 import { make, say } from './dom.js';
-import { statusOf } from './effects.js';
 import { colourOf } from './figure.js';
 import { digits, escapeForPlotly, glyph, named, shortGlyph } from './glyphs.js';
 import { plotView } from './plot.js';

@@ -32,7 +32,7 @@ import { currentTheme, followTheme } from './theme.js';
 import { goTo } from './time.js';
 import { timelineView } from './timeline.js';
 import { trustView } from './trust.js';
-import { followViews } from './views.js';
+import { canView, followViews } from './views.js';
 import { translator } from './words.js';
 
 /** The state that a view has never seen. */
@@ -125,7 +125,7 @@ function assemble(root, store, words, host, moments) {
   const [saveHead, saveAll] = [exportMenu(store, words, host, 'head'), exportMenu(store, words, host, 'all')];
   /** @type {View} */
   const detail = detailPanel(store, words, heatmap, () => reveal(overview)(), saveHead);
-  const overview = overviewPanel(store, words, new OverviewView(store, words), reveal(detail), saveAll);
+  const overview = overviewPanel(store, words, new OverviewView(store, words), reveal(detail), saveAll, canView(host));
   const next = nextTokenView(words);
   const trust = trustView(words);
   const time = timelineView(store, words);

@@ -85,15 +85,17 @@ export function stripPanel(store, words, strip, readout, share) {
  * @param {View} overview
  * @param {() => void} toDetail
  * @param {ReturnType<typeof import('./exportmenu.js').exportMenu>} exports
+ * @param {boolean} hasViews Whether the cells can show something else than weights.
  * @returns {View}
  */
-export function overviewPanel(store, words, overview, toDetail, exports) {
+export function overviewPanel(store, words, overview, toDetail, exports, hasViews) {
   const title = make('h2', 'mg-title');
   const hint = make('p', 'mg-hint');
   const jump = make('button', 'mg-jump', { type: 'button' });
   jump.addEventListener('click', toDetail);
   const views = picker((name) => store.set({ view: VIEWS.find((each) => each === name) ?? 'raw' }));
   views.element.classList.add('mg-view-picker');
+  views.element.hidden = !hasViews;
   const controls = make('div', 'mg-steps', {}, [views.element, exports.menu, jump]);
   const header = make('header', 'mg-header', {}, [title, hint, controls, exports.status]);
   const element = make('section', 'mg-panel mg-area-overview', {}, [header, overview.element]);

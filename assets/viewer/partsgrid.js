@@ -7,7 +7,7 @@
  * @typedef {import('./types.js').WhatIf} WhatIf
  * @typedef {import('./state.js').Store} Store
  */
-import { make, mark, say } from './dom.js';
+import { make, mark } from './dom.js';
 import { includes, toggled, wholeLayer } from './whatif.js';
 
 /**
@@ -49,16 +49,10 @@ export function partsGrid(store, words) {
         add(`H${head}`, () => words()('whatif_head', { name }), (whatIf) => includes(whatIf.heads, [layer, head]), press);
       }
       const attention = () => words()('whatif_attention', { layer });
-      add('Attn', attention, (whatIf) => whatIf.attention.includes(layer), () => {
-        const { attention: chosen } = store.state.whatIf;
-        change({ attention: chosen.includes(layer) ? chosen.filter((each) => each !== layer) : [...chosen, layer] });
-      }).classList.add('mg-part-wide');
+      add('Attn', attention, (whatIf) => whatIf.attention.includes(layer), () => change({ attention: toggled(store.state.whatIf.attention, layer) })).classList.add('mg-part-wide');
       if (hasMlps) {
         const mlp = () => words()('whatif_mlp', { layer });
-        add('MLP', mlp, (whatIf) => whatIf.mlps.includes(layer), () => {
-          const { mlps: chosen } = store.state.whatIf;
-          change({ mlps: chosen.includes(layer) ? chosen.filter((each) => each !== layer) : [...chosen, layer] });
-        }).classList.add('mg-part-wide');
+        add('MLP', mlp, (whatIf) => whatIf.mlps.includes(layer), () => change({ mlps: toggled(store.state.whatIf.mlps, layer) })).classList.add('mg-part-wide');
       }
     }
   }
@@ -80,24 +74,6 @@ export function partsGrid(store, words) {
         mark(button, 'aria-label', name());
         mark(button, 'title', name());
       }
-    },
-  };
-}
-
-/**
- * A button with a word.
- *
- * @param {string} className
- * @param {() => void} press
- */
-export function wordButton(className, press) {
-  const element = make('button', className, { type: 'button' });
-  element.addEventListener('click', press);
-  return {
-    element,
-    /** @param {string} text */
-    name(text) {
-      say(element, text);
     },
   };
 }

@@ -60,7 +60,9 @@ const LABELS = 40;
  */
 export function sceneOf(state, words, model) {
   const { analysis, theme } = state;
-  return analysis === null ? null : { state, analysis, words, model, inks: INKS[theme], colours: rampOf(theme).css };
+  // Files hold weights, whatever the page draws: the scale and its caption must be those of weights as well.
+  const weights = { ...state, view: /** @type {const} */ ('raw') };
+  return analysis === null ? null : { state: weights, analysis, words, model, inks: INKS[theme], colours: rampOf(theme).css };
 }
 
 /**

@@ -25,19 +25,24 @@
  * @property {number[]} weight
  * @property {Effect} keys
  */
-import { aboutOf, Asking, isWriting } from './asking.js';
+import { aboutOf, Asking, isWriting, statusOf } from './asking.js';
 import { barsView } from './bars.js';
 import { chooser } from './chooser.js';
-import { divergingRamp, largest, signed, signedLevel } from './diverging.js';
-import { make, mark, say } from './dom.js';
-import { statusOf } from './effects.js';
+import { signed } from './diverging.js';
+import { make, say, wordButton } from './dom.js';
+import { effectMap } from './effectmap.js';
 import { digits, glyph, named } from './glyphs.js';
 import { toggleKey } from './hidekeys.js';
-import { wordButton } from './partsgrid.js';
 import { chosenToken } from './state.js';
 import { includes } from './whatif.js';
 
 const EFFECTS = /** @type {const} */ (['probability', 'loss', 'kl']);
+
+/**
+ * @param {Asking<any>} asking
+ * @param {{about: import('./asking.js').About, options: object} | null} question
+ */
+const isAsked = (asking, question) => question !== null && asking.isFor(question.about, question.options);
 
 /**
  * @param {Tools} tools
@@ -51,7 +56,7 @@ export function sweepView({ store, words, host }) {
   const start = wordButton('mg-action', () => {
     const question = partsQuestion(store.state);
     if (question !== null) {
-      [asked, isOpen] = [JSON.stringify(question), true];
+      isOpen = true;
       parts.ask(question.about, question.options);
       show(store.state);
     }
@@ -59,7 +64,6 @@ export function sweepView({ store, words, host }) {
   const startKeys = wordButton('mg-step', () => {
     const question = keysQuestion(store.state);
     if (question !== null) {
-      askedKeys = JSON.stringify(question);
       keys.ask(question.about, question.options);
       show(store.state);
     }
@@ -78,8 +82,8 @@ export function sweepView({ store, words, host }) {
   const ofParts = make('div', 'mg-swept', {}, [title, hint, controls, status, map.element]);
   const ofKeys = make('div', 'mg-swept', {}, [keysTitle, keysHint, startKeys.element, keysStatus, bars.element]);
   const element = make('div', 'mg-sweeps', {}, [ofParts, ofKeys]);
-  /** What the answers are about: what is on the page may be something else by now. */
-  let [asked, askedKeys, isOpen] = ['', '', false];
+  /** Once it was asked for, the map follows the chosen token. */
+  let isOpen = false;
 
   /** @type {Asking<Sweep>} */
   const parts = new Asking(host, 'sweep', () => show(store.state));
@@ -122,7 +126,8 @@ export function sweepView({ store, words, host }) {
     start.name(translate('sweep_start'));
     effects.name(translate('sweep_effect'), (name) => translate(`sweep_${name}`));
     effects.show(effect);
-    const isCurrent = asked !== '' && asked === JSON.stringify(partsQuestion(state));
+    // What is on the page may be something else by now.
+    const isCurrent = isAsked(parts, partsQuestion(state));
     const { value } = parts;
     map.element.hidden = !isCurrent || value === null;
     map.element.classList.toggle('mg-waits', parts.isWaiting);
@@ -130,7 +135,8 @@ export function sweepView({ store, words, host }) {
     if (isCurrent && value !== null) {
       const token = `'${glyph(value.token)}'`;
       const loss = value.loss?.toFixed(4) ?? '–';
-      const said = translate('sweep_before', { token, position: query, probability: digits(value.probability), loss });
+      const position = analysis.start + parts.options.position;
+      const said = translate('sweep_before', { token, position, probability: digits(value.probability), loss });
       say(status, said);
       map.show(value.heads[effect], value.mlps[effect], { layer, head, state, name: translate(`sweep_map_${effect}`, { token }), translate });
     } else {
@@ -140,12 +146,13 @@ export function sweepView({ store, words, host }) {
     say(keysTitle, translate('edges', about));
     say(keysHint, translate('edges_hint'));
     startKeys.name(translate('edges_start'));
-    const keysAreCurrent = askedKeys !== '' && askedKeys === JSON.stringify(keysQuestion(state));
-    bars.element.hidden = !keysAreCurrent || keys.value === null;
-    if (keysAreCurrent && keys.value !== null) {
-      showKeys(state, keys.value, query);
+    const keysAreCurrent = isAsked(keys, keysQuestion(state));
+    const changes = keysAreCurrent && !keys.isWaiting ? keys.value : null;
+    bars.element.hidden = changes === null;
+    if (changes !== null) {
+      showKeys(state, changes, query);
     } else {
-      say(keysStatus, keysAreCurrent ? statusOf(translate, keys, state.language) : '');
+      say(keysStatus, !keysAreCurrent ? '' : keys.isWaiting ? translate('asking') : statusOf(translate, keys, state.language));
     }
   }
 
@@ -166,69 +173,11 @@ export function sweepView({ store, words, host }) {
   return {
     element,
     update(state) {
-      // Once it was asked for, the map follows the chosen token.
       const question = isOpen && !isWriting(state) ? partsQuestion(state) : null;
       if (question !== null) {
-        asked = JSON.stringify(question);
         parts.ask(question.about, question.options);
       }
       show(state);
-    },
-  };
-}
-
-/**
- * A number for every head and every feed-forward network: a table whose cells are coloured buttons.
- *
- * @param {(layer: number, head: number) => void} choose
- */
-export function effectMap(choose) {
-  const caption = make('caption');
-  const body = make('tbody');
-  const head = make('tr');
-  const table = make('table', 'mg-effect-map', {}, [caption, make('thead', '', {}, [head]), body]);
-  const element = make('div', 'mg-scroll', { tabindex: '0', role: 'region' }, [table]);
-  return {
-    element,
-    /**
-     * @param {(number | null)[][]} heads
-     * @param {(number | null)[]} mlps
-     * @param {{layer: number, head: number, state: Readonly<State>, name: string, translate: Translate, unsigned?: boolean}} about
-     */
-    show(heads, mlps, { layer: chosenLayer, head: chosenHead, state, name, translate, unsigned = false }) {
-      /** @param {number | null} value */
-      const number = (value) => (unsigned ? (value ?? 0).toFixed(3) : signed(value));
-      say(caption, name);
-      mark(element, 'aria-label', name);
-      const ramp = divergingRamp(state.theme);
-      const most = largest([...heads.flat(), ...mlps]);
-      const columns = [...heads[0].map((_, index) => `H${index}`), ...(mlps.length > 0 ? ['MLP'] : [])];
-      head.replaceChildren(make('td'), ...columns.map((column) => make('th', '', { scope: 'col' }, [column])));
-      /** @param {HTMLElement} inside @param {number | null} value */
-      const cell = (inside, value) => {
-        const level = signedLevel(value ?? 0, most);
-        inside.style.setProperty('--weight', ramp.css[level]);
-        inside.style.setProperty('--on-weight', ramp.ink[level]);
-        return make('td', '', {}, [inside]);
-      };
-      const focused = document.activeElement instanceof HTMLElement && body.contains(document.activeElement) ? document.activeElement.dataset.part : null;
-      body.replaceChildren(...heads.map((row, layer) => {
-        const cells = row.map((value, index) => {
-          const part = `L${layer}H${index}`;
-          const label = unsigned ? `${part}: ${number(value)}` : translate('sweep_cell', { name: part, change: number(value) });
-          const pressed = layer === chosenLayer && index === chosenHead;
-          const button = make('button', 'mg-effect', { type: 'button', 'aria-pressed': String(pressed), 'aria-label': label, title: label, 'data-part': part }, [number(value)]);
-          button.addEventListener('click', () => choose(layer, index));
-          return cell(button, value);
-        });
-        if (mlps.length > 0) {
-          cells.push(cell(make('span', 'mg-effect', { title: translate('sweep_cell', { name: `L${layer} MLP`, change: signed(mlps[layer]) }) }, [signed(mlps[layer])]), mlps[layer]));
-        }
-        return make('tr', '', {}, [make('th', '', { scope: 'row' }, [`L${layer}`]), ...cells]);
-      }));
-      if (focused !== undefined && focused !== null) {
-        /** @type {HTMLElement | null} */ (body.querySelector(`[data-part="${focused}"]`))?.focus();
-      }
     },
   };
 }

@@ -17,18 +17,17 @@
  * @property {(number | null)[][]} second
  * @property {number[][] | null} distances
  */
-import { aboutOf, Asking, isWriting } from './asking.js';
+import { aboutOf, Asking, isWriting, statusOf } from './asking.js';
 import { labelled } from './axis.js';
 import { chooser } from './chooser.js';
 import { plotlyScale } from './colours.js';
 import { divergingScale, largest, signed } from './diverging.js';
 import { make, mark, say } from './dom.js';
-import { statusOf } from './effects.js';
+import { effectMap } from './effectmap.js';
 import { colourOf } from './figure.js';
 import { digits, escapeForPlotly, glyph, shortGlyph } from './glyphs.js';
 import { picker } from './picker.js';
 import { plotView } from './plot.js';
-import { effectMap } from './sweep.js';
 import { changeOf, isChanged } from './whatif.js';
 
 const WITH = /** @type {const} */ (['text', 'model', 'head', 'change']);
@@ -36,6 +35,9 @@ const SIDES = /** @type {const} */ (['first', 'second', 'difference']);
 /** @type {Readonly<Record<Mark, string>>} */
 const SIGNS = { same: '', changed: '≠', inserted: '+', deleted: '−' };
 const LISTED = 8;
+
+/** @param {object} options What was asked. @returns {typeof WITH[number]} With what the head is compared. */
+const kindOf = (options) => WITH.find((kind) => kind in options) ?? 'head';
 
 /**
  * @param {Tools} tools
@@ -154,10 +156,12 @@ export function compareTab({ store, words, host }) {
 
   /** @param {Readonly<State>} state @param {Compared} value @param {Translate} translate */
   function draw(state, value, translate) {
-    const { theme, layer, head } = state;
+    const { theme } = state;
+    // The titles stay with the pictures that are there while others are waited for.
+    const { layer, head, model = '' } = asking.options;
+    const shown = kindOf(asking.options);
     const [first, second] = [`L${layer}H${head}`, `L${value.other[0]}H${value.other[1]}`];
-    const what = { text: first, model: first, head: first, change: first };
-    const names = [translate(`compare_${kind}_first`, { name: what[kind] }), translate(`compare_${kind}_second`, { name: second, model: chosen.model }), translate('compare_difference')];
+    const names = [translate(`compare_${shown}_first`, { name: first }), translate(`compare_${shown}_second`, { name: second, model }), translate('compare_difference')];
     const square = (/** @type {(number | null)[][]} */ rows) => rows.map((row) => [...row, ...Array.from({ length: rows.length - row.length }, () => null)]);
     const difference = value.second.map((row, query) => row.map((cell, key) => {
       const before = value.first[query][key];

@@ -13,10 +13,9 @@
  * @property {Record<string, (number | null)[][]>} untrained
  * @property {Record<string, number>} counted
  */
-import { aboutOf, Asking, isWriting } from './asking.js';
+import { aboutOf, Asking, isWriting, statusOf } from './asking.js';
 import { chooser } from './chooser.js';
 import { make, mark, say } from './dom.js';
-import { statusOf } from './effects.js';
 import { colourOf } from './figure.js';
 import { picker } from './picker.js';
 import { plotView } from './plot.js';

@@ -29,14 +29,20 @@ export function insideTab(tools) {
   });
   const element = make('div', 'mg-swept', {}, [make('div', 'mg-inline', {}, [choice.element]), ...Object.values(views).map((view) => view.element)]);
 
+  /** What changed while a part was not looked at. */
+  const missed = Object.fromEntries(PARTS.map((name) => [name, /** @type {Set<keyof State>} */ (new Set())]));
+
   /** @param {State} state @param {Set<keyof State>} changed */
   function show(state, changed) {
     choice.name(words()('inside'), (name) => words()(`inside_${name}`));
     choice.show(part);
     for (const name of PARTS) {
       views[name].element.hidden = name !== part;
+      changed.forEach((each) => missed[name].add(each));
     }
-    views[part].update(state, changed);
+    const unseen = missed[part];
+    missed[part] = new Set();
+    views[part].update(state, unseen);
   }
 
   return { element, update: show };

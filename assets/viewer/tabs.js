@@ -6,7 +6,7 @@
  * the functions of the server without which there is nothing to show: on a page without them the tab is not there. `load`
  * returns `mount`, which gets the `Tools` and returns a `View`: its element becomes the tab's panel, its `update` is called
  * with the state and what changed since it was called last (everything, the first time), only while the tab is open, and not
- * for what the pointer is over. Which tab is open is part of the state, so links bring it back.
+ * for what the pointer is over or what is said elsewhere. Which tab is open is part of the state, so links bring it back.
  *
  * @typedef {import('./types.js').State} State
  * @typedef {import('./types.js').Translate} Translate
@@ -27,6 +27,9 @@
  * @property {() => Promise<Mount>} load
  */
 import { make, mark, say } from './dom.js';
+
+/** @type {readonly (keyof State)[]} What no tab shows. */
+const NOT_FOR_TABS = ['hovered', 'remarks', 'notice', 'stops'];
 
 /** @type {Tab[]} In the order in which they stand on the page. */
 export const TABS = [
@@ -131,7 +134,7 @@ class Part {
     mark(this.button, 'aria-selected', String(isOpen));
     this.panel.hidden = !isOpen;
     changed.forEach((each) => this.#missed.add(each));
-    this.#missed.delete('hovered');
+    NOT_FOR_TABS.forEach((each) => this.#missed.delete(each));
     if (!isOpen || state.analysis === null || (this.#view !== null && this.#missed.size === 0)) {
       return;
     }

@@ -5,10 +5,10 @@
  * @typedef {import('./tabs.js').Tools} Tools
  */
 import { chooser } from './chooser.js';
-import { make, mark, say } from './dom.js';
+import { make, mark, say, wordButton } from './dom.js';
 import { effectsView } from './effects.js';
 import { hideKeys } from './hidekeys.js';
-import { partsGrid, wordButton } from './partsgrid.js';
+import { partsGrid } from './partsgrid.js';
 import { sweepView } from './sweep.js';
 import { allOthers, isChanged, MODES, NO_CHANGE } from './whatif.js';
 

@@ -20,11 +20,10 @@
  * @property {number} norm_bias
  * @property {number} head_bias
  */
-import { aboutOf, Asking, isWriting } from './asking.js';
+import { aboutOf, Asking, isWriting, statusOf } from './asking.js';
 import { barsView } from './bars.js';
 import { signed } from './diverging.js';
 import { make, say } from './dom.js';
-import { statusOf } from './effects.js';
 import { colourOf } from './figure.js';
 import { digits, glyph, named } from './glyphs.js';
 import { picker } from './picker.js';
@@ -100,6 +99,7 @@ export function termsView({ store, words, host }) {
     const { value } = asking;
     say(status, statusOf(translate, asking, language));
     found.hidden = value === null;
+    found.classList.toggle('mg-waits', asking.isWaiting);
     if (analysis === null || position === null) {
       return;
     }
@@ -113,7 +113,8 @@ export function termsView({ store, words, host }) {
       return;
     }
     const numbers = { logit: value.logit.toFixed(4), remainder: value.remainder.toExponential(0).replaceAll('-', '−') };
-    say(sum, translate('terms_sum', { token: `'${glyph(value.token)}'`, after: named(analysis.token(position), position), ...numbers }));
+    const asked = analysis.start + asking.options.position;
+    say(sum, translate('terms_sum', { token: `'${glyph(value.token)}'`, after: named(analysis.token(asked), asked), ...numbers }));
     drawn = termsOf(value, translate);
     const [up, down, accent] = ['--mg-up', '--mg-down', '--mg-accent'].map((name) => colourOf(chart.element, name));
     const chosen = drawn.map((term) => term.head !== null && term.head[0] === layer && term.head[1] === head);

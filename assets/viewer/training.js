@@ -93,10 +93,10 @@ export function trainingTab({ store, words, host }) {
     asked += 1;
     const turn = asked;
     const message = await host.server.training_run(name, exactly);
-    if (turn !== asked || message === null) {
+    if (turn !== asked) {
       return;
     }
-    if (message.kind === 'notice') {
+    if (message === null || message.kind === 'notice') {
       complain(message);
       return;
     }

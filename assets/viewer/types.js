@@ -52,7 +52,7 @@
  * @typedef {object} Viewed  Other numbers in the cells of an analysis.
  * @property {ViewName} name
  * @property {Analysis} analysis  With these numbers.
- * @property {Analysis} about  The one whose text they are about.
+ * @property {Analysis} about  The one whose tokens they are about.
  * @property {string} key  What was asked.
  *
  * @typedef {object} Badge  A score that stands on every thumbnail.

@@ -14,6 +14,7 @@
  */
 import { aboutOf, isWriting } from './asking.js';
 import { readNotice, readView } from './decode.js';
+import { signed } from './diverging.js';
 import { changeOf, isChanged } from './whatif.js';
 
 /** @type {readonly ViewName[]} */
@@ -77,11 +78,7 @@ export function titled(translate, state, title) {
  * @returns {string}
  */
 export function numberOf({ name, analysis }, value) {
-  if (name !== 'difference') {
-    return value.toFixed(analysis.span.top < 10 ? 3 : 1);
-  }
-  const text = Math.abs(value).toFixed(3);
-  return Number(text) === 0 ? '0.000' : `${value < 0 ? '−' : '+'}${text}`;
+  return name === 'difference' ? signed(value) : value.toFixed(analysis.span.top < 10 ? 3 : 1);
 }
 
 /**
@@ -92,32 +89,48 @@ export function numberOf({ name, analysis }, value) {
  */
 export function followViews(store, host) {
   let asked = '';
+
+  /** @param {string} key What was asked. @param {any} message @param {Analysis} analysis */
+  async function receive(key, message, analysis) {
+    const pictured = message?.kind === 'view' ? await readView(message, analysis) : null;
+    if (asked !== key) {
+      return;
+    }
+    const { view, analysis: about } = store.state;
+    if (pictured !== null && about !== null) {
+      store.set({ viewed: { name: view, analysis: pictured, about, key } });
+    } else {
+      store.set({ view: 'raw', ...(message?.kind === 'notice' ? { notice: readNotice(message) } : { remarks: [{ key: 'asking_failed' }] }) });
+    }
+  }
+
   store.subscribe((state) => {
     const { view, viewed, analysis, whatIf } = state;
-    if (view === 'raw' || analysis === null || isWriting(state) || !('ask' in host.server)) {
+    if (view === 'raw' || analysis === null || isWriting(state)) {
       asked = '';
       return;
     }
-    if (!viewsOf(state).includes(view)) {
+    if (!viewsOf(state).includes(view) || !canView(host)) {
       store.set({ view: 'raw' });
       return;
     }
     const change = OF_CHANGE.includes(view) ? changeOf(whatIf, analysis.start, analysis.end) : null;
     const about = aboutOf(analysis);
     const key = JSON.stringify([view, about, change]);
-    if (key === asked && (viewed === null || viewed.about === analysis || viewed.key !== key)) {
+    const isThere = viewed?.key === key && viewed.about === analysis;
+    const isComing = asked === key && viewed?.key !== key;
+    asked = key;
+    if (isThere || isComing) {
       return;
     }
-    asked = key;
-    void host.server.ask(about.model, about.ids, 'view', { view, change }).then(async (message) => {
-      if (message?.kind === 'view') {
-        const pictured = await readView(message, analysis);
-        if (asked === key && store.state.analysis === analysis) {
-          store.set({ viewed: { name: view, analysis: pictured, about: analysis, key } });
-        }
-      } else if (asked === key) {
-        store.set({ view: 'raw', ...(message?.kind === 'notice' ? { notice: readNotice(message) } : {}) });
-      }
-    });
+    if (viewed !== null) {
+      store.set({ viewed: null });
+    }
+    host.server.ask(about.model, about.ids, 'view', { view, change }).then((message) => receive(key, message, analysis), () => receive(key, null, analysis));
   });
+}
+
+/** @param {Host} host @returns {boolean} Whether there is a server that can compute other numbers. */
+export function canView(host) {
+  return 'ask' in host.server;
 }

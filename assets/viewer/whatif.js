@@ -21,7 +21,7 @@ export function isChanged({ heads, mode, factor, attention, mlps, edges }) {
 /**
  * Add a row to a list, or take it out where it is in it.
  *
- * @template {number[]} Row
+ * @template {number | number[]} Row
  * @param {Row[]} rows
  * @param {Row} row
  * @returns {Row[]}

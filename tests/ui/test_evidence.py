@@ -315,6 +315,33 @@ def test_the_circuits_of_the_chosen_head_are_drawn_with_their_caveat(viewer, pag
     expect(page.get_by_role("img", name="L0H1: which positions it prefers")).to_be_visible()
 
 
+def test_a_picture_keeps_its_title_while_another_is_waited_for(viewer, page):
+    held = []
+    page.route("**/component_server*", lambda route: held.append(route))
+    viewer.choose(0, 2)
+    waiting = page.locator(".mg-circuits.mg-waits")
+    expect(waiting.get_by_role("img", name="L0H1: which positions it prefers")).to_be_visible()
+    expect(page.get_by_role("heading", name="L0H1: which positions it prefers")).to_be_visible()
+    page.unroute("**/component_server*")
+    for route in held:
+        route.continue_()
+    expect(page.get_by_role("heading", name="L0H2: which positions it prefers")).to_be_visible()
+    expect(waiting).to_have_count(0)
+    viewer.choose(0, 1)
+
+
+def test_another_token_is_asked_about_what_follows_it_even_while_the_sum_was_out_of_sight(viewer, page):
+    parts = {name: page.get_by_role("radio", name=name) for name in ("one logit as a sum", "logit lens")}
+    parts["one logit as a sum"].click()
+    tokens = page.get_by_role("combobox", name="Token")
+    tokens.select_option(index=2)
+    parts["logit lens"].click()
+    viewer.token(4).click()
+    parts["one logit as a sum"].click()
+    expect(tokens).to_have_value("")
+    expect(page.get_by_text(re.compile(r"^The logit of .* after .* \(4\) is "))).to_be_visible()
+
+
 def test_an_edited_text_is_compared_and_a_cell_is_marked_in_all_three_maps(page, random_checkpoint):
     other = "the cat sat and the cat."
     tab(page, "Compare").click()

@@ -118,6 +118,17 @@ def test_the_drawing_of_a_head_shows_every_weight_and_every_token(viewer, odd, t
     assert any("square-root scale" in text for text in written)
 
 
+@pytest.mark.parametrize("panel", ["Export this head", "Export all heads"])
+def test_a_drawing_shows_weights_and_says_so_whatever_the_page_draws(viewer, tmp_path, panel):
+    page = viewer.page
+    of_weights = saved(page, panel, "SVG", tmp_path).read_bytes()
+    views = page.get_by_role("combobox", name="Drawn")
+    views.select_option("value")
+    expect(viewer.detail).to_contain_text("weights × values")
+    assert saved(page, panel, "SVG", tmp_path).read_bytes() == of_weights
+    views.select_option("raw")
+
+
 def test_the_drawing_of_all_heads_shows_every_head(viewer, odd, tmp_path):
     path = saved(viewer.page, "Export all heads", "SVG", tmp_path)
     assert path.name == "minigpt-odd-heads.svg"
