@@ -10,7 +10,7 @@ from minigpt import errors
 from minigpt.errors import CheckpointError, ConfigError, CorpusError, MiniGPTError, PromptError
 
 PACKAGE = Path(errors.__file__).parent
-SOURCES = [path for path in sorted(PACKAGE.rglob("*.py")) if path.name != "errors.py" and path.parent.name != "words"]
+SOURCES = [path for path in sorted(PACKAGE.rglob("*.py")) if path.parent.name != "words"]
 
 
 def placeholders(sentence):
@@ -57,10 +57,11 @@ def test_no_sentence_is_left_without_a_use():
     strings = {
         node.value
         for path in SOURCES
+        if path.name != "errors.py"
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
-    assert set(errors.SENTENCES) - strings == set()
+    assert set(errors.SENTENCES) - strings - {code for _, code, _ in raised()} == set()
 
 
 @pytest.mark.parametrize("cls", [PromptError, CheckpointError, ConfigError, CorpusError])

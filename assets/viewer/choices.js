@@ -164,7 +164,7 @@ function share(chance, none) {
 }
 
 /** @param {Translate} translate @param {Sampling | null} sampling @returns {string} */
-function settingsOf(translate, sampling) {
+export function settingsOf(translate, sampling) {
   if (sampling === null) {
     return '';
   }

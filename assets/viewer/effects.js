@@ -25,6 +25,7 @@
 import { aboutOf, Asking, isWriting, statusOf } from './asking.js';
 import { barsView } from './bars.js';
 import { currentBranch } from './branches.js';
+import { settingsOf } from './choices.js';
 import { signed } from './diverging.js';
 import { make, mark, say, wordButton } from './dom.js';
 import { digits, glyph, named } from './glyphs.js';
@@ -130,12 +131,12 @@ function rowsOf(value, analysis, position, translate) {
  */
 function continuationsView({ store, words, host }) {
   const start = wordButton('mg-step', () => ask());
-  const settings = make('p', 'mg-note');
+  const note = make('p', 'mg-note');
   const titles = [make('h4'), make('h4')];
   const texts = [make('p', 'mg-text'), make('p', 'mg-text')];
   const sides = texts.map((text, index) => make('div', 'mg-side', {}, [titles[index], text]));
   const result = make('div', 'mg-sides', {}, sides);
-  const element = make('div', 'mg-continued', {}, [start.element, settings, result]);
+  const element = make('div', 'mg-continued', {}, [start.element, note, result]);
   /** @type {Asking<Two>} */
   const asking = new Asking(host, 'continuations', () => show(store.state));
   /** @param {Readonly<State>} state */
@@ -172,13 +173,12 @@ function continuationsView({ store, words, host }) {
     const { value } = asking;
     result.hidden = !isCurrent || value === null || asking.isWaiting;
     if (!isCurrent || value === null || result.hidden) {
-      say(settings, isCurrent ? statusOf(translate, asking, state.language) : translate('whatif_continue_about'));
+      say(note, isCurrent ? statusOf(translate, asking, state.language) : translate('whatif_continue_about'));
       return;
     }
-    const { temperature, top_k: topK, top_p: topP, seed } = value.sampling;
-    const off = translate('choices_off');
-    const said = translate('whatif_continued', { temperature, top_k: topK ?? off, top_p: topP ?? off, seed, count: value.before.length });
-    say(settings, `${said} ${translate(value.difference === null ? 'whatif_same' : 'whatif_differs', { index: (value.difference ?? 0) + 1 })}`);
+    const settings = settingsOf(translate, value.sampling);
+    const said = translate('whatif_continued', { settings, seed: value.sampling.seed, count: value.before.length });
+    say(note, `${said} ${translate(value.difference === null ? 'whatif_same' : 'whatif_differs', { index: (value.difference ?? 0) + 1 })}`);
     [value.before, value.after].forEach((tokens, side) => {
       say(titles[side], translate(side === 0 ? 'whatif_before' : 'whatif_after'));
       texts[side].replaceChildren(...tokens.map((token, index) => {
