@@ -69,6 +69,21 @@ def repeat_some(
     return whole[:, :-1], whole[:, 1:]
 
 
+def product_type(config: TrainingConfig) -> torch.dtype | None:
+    """Return in what type of numbers a step multiplies matrices: `torch.bfloat16`, or None for that of the weights."""
+    if config.precision == "auto":
+        return torch.bfloat16 if has_bfloat16_units(torch.device(config.device).type) else None
+    return torch.bfloat16 if config.precision == "bfloat16" else None
+
+
+def has_bfloat16_units(device: str) -> bool:
+    """Tell whether a kind of device multiplies matrices of bfloat16 faster than those of float32."""
+    if device == "cpu":
+        capabilities = torch.cpu.get_capabilities()
+        return bool(capabilities.get("avx512_bf16") or capabilities.get("amx_bf16"))
+    return device == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+
+
 def make_optimizers(model: LanguageModel, config: TrainingConfig) -> list[torch.optim.Optimizer]:
     """Return the optimizers of a model; together they hold every parameter once.
 
@@ -102,5 +117,6 @@ def make_optimizers(model: LanguageModel, config: TrainingConfig) -> list[torch.
         momentum=config.matrix_momentum,
         weight_decay=config.matrix_weight_decay,
         steps=config.matrix_iterations,
+        dtype=product_type(config),
     )
     return [muon, torch.optim.AdamW(rest, lr=config.learning_rate, betas=config.betas, weight_decay=0.0, fused=fused)]

@@ -33,7 +33,7 @@ from minigpt.checkpoint import save_checkpoint
 from minigpt.config import ModelConfig, TrainingConfig
 from minigpt.errors import ConfigError
 from minigpt.model import LanguageModel, MultiHeadAttention
-from minigpt.recipe import learning_rate_scale, make_optimizers, repeat_some
+from minigpt.recipe import learning_rate_scale, make_optimizers, product_type, repeat_some
 from minigpt.snapshots import HISTORY_FILE, save_snapshot, snapshot_steps
 from minigpt.splits import estimate_loss, get_batch, train_validation_split
 from minigpt.tokenizer import Tokenizer
@@ -145,7 +145,7 @@ class _Run:
             for module in model.modules():
                 if isinstance(module, MultiHeadAttention):
                     module.dropout.p = config.attention_dropout
-        self.optimizers = make_optimizers(model, config)
+        self.optimizers, self.products = make_optimizers(model, config), product_type(config)
         for group in self._groups():
             group["peak"] = group["lr"]
         self.average = None if config.average_decay is None else copy.deepcopy(model).requires_grad_(False)
@@ -212,7 +212,8 @@ class _Run:
             idx, targets = repeat_some(idx, targets, round(config.repeat_share * config.batch_size), self.batches)
         share = config.batch_size // self.processes
         own = slice(self.rank * share, (self.rank + 1) * share)
-        loss: Tensor = self.model(idx[own], targets[own])[1]
+        with torch.autocast(idx.device.type, self.products, enabled=self.products is not None):
+            loss: Tensor = self.model(idx[own], targets[own])[1]
         loss.backward()
         loss = self._average_over_processes(loss.detach())
         if config.gradient_clip is not None:

@@ -11,7 +11,7 @@ from minigpt.config import ModelConfig, TrainingConfig
 from minigpt.errors import ConfigError
 from minigpt.optim import Muon, orthogonalise
 from minigpt.presets import PRESETS
-from minigpt.recipe import learning_rate_scale, make_optimizers, new_model, repeat_some
+from minigpt.recipe import learning_rate_scale, make_optimizers, new_model, product_type, repeat_some
 
 MODEL = ModelConfig(vocab_size=14, block_size=9, n_embd=12, n_head=3, n_layer=2)
 PLAIN = TrainingConfig(seed=5)
@@ -82,6 +82,8 @@ def test_orthogonalising_keeps_directions_and_evens_out_their_sizes(shape):
     sizes = torch.linspace(1.0, 0.1, min(shape[1:]), dtype=torch.float64)
     made = orthogonalise(u * sizes @ v, 6)
     assert made.shape == shape
+    rounded = orthogonalise(u * sizes @ v, 6, torch.bfloat16)
+    torch.testing.assert_close(rounded, made, atol=0.05, rtol=0)
     new_sizes = (u.mT @ made @ v.mT).diagonal(dim1=1, dim2=2)
     torch.testing.assert_close(u * new_sizes[:, None] @ v, made, atol=1e-9, rtol=0)
     assert bool(((new_sizes > 0.6) & (new_sizes < 1.3)).all())
@@ -114,6 +116,30 @@ def test_muon_agrees_with_pytorchs_own_but_for_its_bfloat16():
         for optimizer in optimizers:
             optimizer.step()
     torch.testing.assert_close(ours.detach(), theirs.detach(), atol=0.02, rtol=0)
+
+
+@pytest.mark.parametrize(("units", "auto"), [(True, torch.bfloat16), (False, None)])
+def test_products_are_bfloat16_where_that_is_asked_for_or_pays(monkeypatch, units, auto):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": units})
+    precisions = ("float32", "bfloat16", "auto")
+    assert [product_type(replace(PLAIN, precision=each)) for each in precisions] == [None, torch.bfloat16, auto]
+
+
+def test_a_step_in_bfloat16_goes_where_one_in_float32_goes():
+    torch.manual_seed(2)
+    model = new_model(MODEL, PLAIN)
+    idx, targets = torch.randint(14, (2, 5, 9))
+    exact, rounded = ({}, {})
+    for gradients, is_rounded in ((exact, False), (rounded, True)):
+        model.zero_grad()
+        with torch.autocast("cpu", torch.bfloat16, enabled=is_rounded):
+            loss = model(idx, targets)[1]
+        loss.backward()
+        gradients.update((name, parameter.grad.clone()) for name, parameter in model.named_parameters())
+    assert not all(torch.equal(exact[name], rounded[name]) for name in exact)
+    for name, gradient in exact.items():
+        cosine = torch.cosine_similarity(rounded[name].flatten(), gradient.flatten(), dim=0)
+        assert cosine > 0.99, name
 
 
 def test_muon_refuses_what_is_no_batch_of_equal_matrices():
@@ -156,6 +182,7 @@ def test_quiet_weights_guess_evenly_and_differ_by_seed():
         ("schedule", "linear"),
         ("optimizer", "sgd"),
         ("stored_as", "int8"),
+        ("precision", "float64"),
     ],
 )
 def test_a_setting_out_of_its_range_is_named(name, value):
