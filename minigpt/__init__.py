@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     )
     from minigpt.analysis.contributions import LogitShares, direct_logits, rollout, value_weighted
     from minigpt.analysis.development import Development, head_development
+    from minigpt.analysis.flow import Flow, Stage, debug_shapes, dropped_weights, flow, parameter_parts
     from minigpt.analysis.forward import Run, forward, head_means
     from minigpt.analysis.head_finder import HeadTable, find_heads, probe_heads
     from minigpt.analysis.interventions import Intervention
@@ -59,6 +60,7 @@ __all__ = [
     "Distribution",
     "EdgeSweep",
     "FeedForward",
+    "Flow",
     "Head",
     "HeadTable",
     "Intervention",
@@ -72,6 +74,7 @@ __all__ = [
     "PromptError",
     "Run",
     "SingleHeadAttentionLanguageModel",
+    "Stage",
     "Step",
     "Sweep",
     "Trace",
@@ -89,11 +92,14 @@ __all__ = [
     "compare_prompts",
     "continuations",
     "contribution_map",
+    "debug_shapes",
     "difference_map",
     "direct_logits",
+    "dropped_weights",
     "edge_bars",
     "edge_sweep",
     "find_heads",
+    "flow",
     "forward",
     "generate",
     "generate_several",
@@ -109,6 +115,7 @@ __all__ = [
     "logit_bars",
     "logit_lens",
     "ov_circuit",
+    "parameter_parts",
     "positional_map",
     "positional_qk",
     "probe_heads",
@@ -136,6 +143,7 @@ _MODULES = {
     ),
     "analysis.contributions": ("LogitShares", "direct_logits", "rollout", "value_weighted"),
     "analysis.development": ("Development", "head_development"),
+    "analysis.flow": ("Flow", "Stage", "debug_shapes", "dropped_weights", "flow", "parameter_parts"),
     "analysis.forward": ("Run", "forward", "head_means"),
     "analysis.head_finder": ("HeadTable", "find_heads", "probe_heads"),
     "analysis.interventions": ("Intervention",),

@@ -258,16 +258,19 @@ def attend_with_dropout(
     return torch.cat(outs, dim=2)
 
 
-def drop(weights: Float[Tensor, "*shape"], dropout: float) -> Float[Tensor, "*shape"]:
+def drop(
+    weights: Float[Tensor, "*shape"], dropout: float, generator: torch.Generator | None = None
+) -> Float[Tensor, "*shape"]:
     """Set a share of the weights to 0 and scale up the rest, so that the mean stays.
 
     On the CPU four weights share one 64-bit random number, which takes a seventh of the time of `torch.dropout`'s draw;
-    the share is then right to 2⁻¹⁷, and the scale fits the share as it is.
+    the share is then right to 2⁻¹⁷, and the scale fits the share as it is. A generator, where one is given, is used on
+    the CPU alone.
     """
     if dropout == 0 or weights.device.type != "cpu":
         return F.dropout(weights, dropout)
     dropped = round(dropout * 2**16)
-    numbers = torch.empty(-(-weights.numel() // 4), dtype=torch.int64).random_(-(2**63), None)
+    numbers = torch.empty(-(-weights.numel() // 4), dtype=torch.int64).random_(-(2**63), None, generator=generator)
     bits = numbers.view(torch.int16)[: weights.numel()].view(weights.shape)
     return weights * (bits >= dropped - 2**15) * (2**16 / (2**16 - dropped))
 
@@ -407,7 +410,16 @@ class LanguageModel(nn.Module, ABC):
         Returns:
             `(logits, loss)` or `(logits, loss, weights)`. Logits are (B, T, V) with targets and without; the loss is
             the mean cross-entropy in nats per token; weights are (n_layer, B, n_head, T, T).
+
+        Raises:
+            ValueError: If `idx` is not (B, T) with 1 to `block_size` tokens, or `targets` has another shape.
+            IndexError: If an id is outside the vocabulary.
         """
+        if targets is not None and targets.shape != idx.shape:
+            raise ValueError(
+                f"targets must have the shape of idx, {tuple(idx.shape)}, got {tuple(targets.shape)}; they are the "
+                "same windows one token later"
+            )
         x, weights = self.middle(self.embed(idx), return_weights)
         logits = self.lm_head(x)
         loss = None if targets is None else F.cross_entropy(logits.flatten(0, 1), targets.flatten())

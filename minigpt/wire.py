@@ -531,6 +531,26 @@ def answer(question: str, value: Mapping[str, object]) -> AnswerMessage:
     }
 
 
+PICTURE_HALF = 32767
+"""A number of a picture travels as a whole number of this many parts of the picture's largest, with 0 at 32768."""
+
+
+def pictures(numbers: Mapping[str, Float[ndarray, "row column"]]) -> dict[str, object]:
+    """Pack matrices of numbers of any sign for an answer, in 16 bits each; 0 stays exactly 0.
+
+    `most` says what the ends stand for: the number furthest from 0, and 1 where all are 0. As an answer rounds that to
+    five digits, the numbers that arrive are right to 1/15,000 of it.
+    """
+    most = {name: float(np.abs(values).max(initial=0)) or 1.0 for name, values in numbers.items()}
+    places, payload = pack(
+        {
+            name: (np.rint(values / most[name] * PICTURE_HALF) + PICTURE_HALF + 1).astype(np.uint16)
+            for name, values in numbers.items()
+        }
+    )
+    return {"arrays": places, "payload": payload, "most": most}
+
+
 def _plain(value: object) -> Any:  # noqa: ANN401 (what JSON can say)
     if isinstance(value, ndarray):
         return _plain(value.tolist())

@@ -38,6 +38,7 @@ export const TABS = [
   { name: 'compare', needs: ['ask'], load: async () => (await import('./tabcompare.js')).compareTab },
   { name: 'inside', needs: ['ask'], load: async () => (await import('./tabinside.js')).insideTab },
   { name: 'training', needs: ['training_run', 'training_moment'], load: async () => (await import('./training.js')).trainingTab },
+  { name: 'model', needs: ['ask'], load: async () => (await import('./tabmodel.js')).modelTab },
 ];
 
 /**

@@ -81,3 +81,31 @@ export function weightsOf(tables, name, side) {
   }
   return weights;
 }
+
+/**
+ * A small picture's numbers, a row for each token or block of tokens.
+ *
+ * @typedef {object} Numbers
+ * @property {number} rows
+ * @property {number} columns
+ * @property {number} most  The number furthest from 0, without its sign; 1 where all are 0.
+ * @property {Float32Array} values  Row after row.
+ */
+
+/** A number of a picture travels as a whole number of this many parts of the largest, counted from `ZERO`. */
+const PICTURE_HALF = 32767;
+const ZERO = PICTURE_HALF + 1;
+
+/**
+ * The pictures in an answer.
+ *
+ * @param {{arrays: Record<string, ArrayPlace>, payload: string, most: Record<string, number>}} packed
+ * @returns {Promise<Record<string, Numbers>>}
+ */
+export async function picturesOf(packed) {
+  const tables = await unpack(packed);
+  return Object.fromEntries(Object.entries(tables).map(([name, { shape: [rows, columns], values }]) => {
+    const most = packed.most[name];
+    return [name, { rows, columns, most, values: Float32Array.from(values, (parts) => ((parts - ZERO) / PICTURE_HALF) * most) }];
+  }));
+}

@@ -1,6 +1,6 @@
 """Every question that the tabs can ask, by its name; `minigpt.ui.asking` reads and checks what comes with it."""
 
-from minigpt.ui import comparing, heads, inside, what_if
+from minigpt.ui import comparing, heads, inside, mistakes, shapes, what_if
 from minigpt.ui.asking import Answer
 
 QUESTIONS: dict[str, Answer] = {
@@ -13,4 +13,8 @@ QUESTIONS: dict[str, Answer] = {
     "lens": inside.lens,
     "circuit": inside.circuit,
     "compare": comparing.compared,
+    "flow": shapes.followed,
+    "parameters": shapes.counted,
+    "dropout": shapes.dropped,
+    "mistakes": mistakes.mistakes,
 }

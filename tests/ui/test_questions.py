@@ -12,13 +12,14 @@ from minigpt.analysis.ablation import compare_continuations, what_if
 from minigpt.analysis.circuits import ov_circuit, positional_qk, qk_circuit
 from minigpt.analysis.compare import compare_checkpoints, compare_heads, compare_intervention, compare_prompts
 from minigpt.analysis.contributions import direct_logits, rollout, value_weighted
+from minigpt.analysis.flow import debug_shapes, dropped_weights, flow, parameter_parts
 from minigpt.analysis.forward import forward
 from minigpt.analysis.head_finder import find_heads, probe_heads
 from minigpt.analysis.head_tables import read_table, write_table
 from minigpt.analysis.interventions import Intervention
 from minigpt.analysis.lens import logit_lens
 from minigpt.analysis.sweeps import edge_sweep, sweep
-from minigpt.ui import asking, comparing, heads, inside
+from minigpt.ui import asking, comparing, heads, inside, shapes
 from minigpt.ui.answers import Answers
 from minigpt.ui.messages import Sampling
 from minigpt.ui.models import Models
@@ -331,6 +332,80 @@ def test_the_preferred_positions_have_no_future(ask, ckpt):
     assert found["pattern"][9] == pytest.approx(expected[9, :10].tolist(), rel=1e-3)
 
 
+# --- model ------------------------------------------------------------------------------------------------------------
+
+
+def pictured(packed):
+    """Return the pictures of an answer as numbers, as the browser reads them."""
+    # Named otherwise, as a `pattern` travels in another way in other messages.
+    arrays = {f"the {name}": place for name, place in packed["arrays"].items()}
+    tables = unpack({"version": wire.VERSION, "payload": packed["payload"], "arrays": arrays})
+    return {name: (tables[f"the {name}"].astype(float) - 32768) / 32767 * most for name, most in packed["most"].items()}
+
+
+def test_the_way_of_the_text_is_the_flow_with_a_picture_of_every_step(ask, ckpt, ids):
+    found = ask("flow", {"layer": 1, "head": 1})
+    idx = torch.tensor([ids])
+    expected = flow(ckpt.model, idx, 1, 1)
+    assert (found["layer"], found["head"], found["residual"], found["head_size"]) == (1, 1, True, 8)
+    said = [f"({', '.join(map(str, stage['shape']))})" for stage in found["stages"]]
+    assert said == [line.rsplit("  ", 1)[1] for line in debug_shapes(ckpt.model, idx).splitlines()]
+    pictures = pictured(found["pictures"])
+    for stage, its in zip(found["stages"], expected.stages, strict=True):
+        assert (stage["name"], stage["code"], tuple(stage["axes"])) == (its.name, its.code, its.axes)
+        if its.name == "ids":
+            continue
+        numbers = its.values.flatten(0, -2).numpy()
+        most = np.abs(numbers).max()
+        assert np.abs(pictures[its.name] - numbers).max() <= most / 15_000, its.name
+        in_short = [stage[each] for each in ("low", "high", "mean", "deviation")]
+        assert in_short == pytest.approx([numbers.min(), numbers.max(), numbers.mean(), numbers.std()], rel=1e-3)
+    assert (pictures["pattern"][np.triu_indices(len(ids), 1)] == 0).all()
+    for point, values in enumerate(expected.stream):
+        assert np.abs(pictures[f"stream_{point}"] - values[0].numpy()).max() <= float(values.abs().max()) / 15_000
+    assert [each["shape"] for each in found["stream"]] == [[1, len(ids), 16]] * 4
+
+
+def test_large_pictures_are_put_on_few_cells(ask, ckpt, ids, monkeypatch):
+    monkeypatch.setattr(shapes, "SIDE", 6)
+    pictures = pictured(ask("flow", {"layer": 0, "head": 0})["pictures"])
+    assert pictures["logits"].shape == (5, 6)  # 19 tokens by fours, 28 token ids by fives
+    logits = flow(ckpt.model, torch.tensor([ids]))["logits"].values[0].numpy()
+    block = logits[4:8, 5:10]
+    assert pictures["logits"][1, 1] == pytest.approx(block.flat[np.abs(block).argmax()], rel=1e-3)
+
+
+def test_the_parameters_are_counted_for_other_numbers_of_layers(ask, ckpt):
+    found = ask("parameters", {}, [0])
+    assert found["own"] == parameter_parts(ckpt.config)
+    assert sum(found["own"].values()) == ckpt.parameters
+    assert list(found["layers"]) == ["1", "2", "4", "6"]
+    assert (
+        found["layers"]["4"]["feed_forward"] == 4 * found["layers"]["1"]["feed_forward"] == 4 * (8 * 16 * 16 + 5 * 16)
+    )
+
+
+def test_one_draw_of_dropout_stands_beside_the_weights(ask, ckpt, ids, monkeypatch):
+    pattern = flow(ckpt.model, torch.tensor([ids]), 2, 1)["pattern"].values[0]
+    found = ask("dropout", {"layer": 2, "head": 1, "dropout": 0.25, "seed": 7})
+    drawn = dropped_weights(pattern, 0.25, 7)
+    sums = drawn.sum(1)
+    pictures = pictured(found["pictures"])
+    assert np.abs(pictures["before"] - pattern.numpy()).max() < 1e-4
+    assert np.abs(pictures["after"] - drawn.numpy()).max() < 1e-4
+    assert (found["own"], found["dropout"], found["seed"], found["first"]) == (0, 0.25, 7, 0)
+    assert (found["dropped"], found["cells"]) == (int((drawn == 0).sum() - (pattern == 0).sum()), 19 * 20 // 2)
+    assert [found["sum_low"], found["sum_high"]] == pytest.approx([float(sums.min()), float(sums.max())], rel=1e-3)
+    assert ask("dropout", {"layer": 2, "head": 1})["dropped"] == 0
+    monkeypatch.setattr(shapes, "SIDE", 5)
+    found = ask("dropout", {"layer": 2, "head": 1, "dropout": 0.25, "seed": 7})
+    assert (found["first"], found["cells"]) == (14, 15)
+    assert [found["sum_low"], found["sum_high"]] == pytest.approx(
+        [float(sums[14:].min()), float(sums[14:].max())], rel=1e-3
+    )
+    assert np.abs(pictured(found["pictures"])["after"] - drawn[14:, 14:].numpy()).max() < 1e-4
+
+
 # --- compare ----------------------------------------------------------------------------------------------------------
 
 
@@ -440,6 +515,11 @@ def test_a_change_that_the_model_cannot_have_is_a_sentence(refused, change, code
         ("circuit", {"layer": 0, "head": 2, "kind": "qk"}, None, "wrong_type"),
         ("circuit", {"layer": 0, "head": 0, "kind": "kq"}, None, "wrong_type"),
         ("heads", {"source": "memory"}, None, "wrong_type"),
+        ("flow", {"layer": 3, "head": 0}, None, "wrong_type"),
+        ("flow", {"layer": 0}, None, "wrong_type"),
+        ("flow", {"layer": 0, "head": 0}, [28], "tokens_out_of_range"),
+        ("dropout", {"layer": 0, "head": 0, "dropout": 1}, None, "wrong_type"),
+        ("dropout", {"layer": 0, "head": 0, "seed": -1}, None, "wrong_type"),
         ("sweep", {"position": 19}, None, "wrong_type"),
         ("sweep", {"position": "last"}, None, "wrong_type"),
         ("sweep", {"token": 28}, None, "wrong_type"),
