@@ -27,11 +27,10 @@
  * @property {number} head_size
  * @property {Parameters<typeof import('./unpack.js').picturesOf>[0]} pictures
  */
-import { aboutOf, Asking, isWriting } from './asking.js';
+import { aboutOf, Asking, isWriting, statusOf } from './asking.js';
 import { chooser } from './chooser.js';
 import { divergingRamp } from './diverging.js';
 import { make, mark, say } from './dom.js';
-import { statusOf } from './effects.js';
 import { glyph, named } from './glyphs.js';
 import { smallPicture } from './smallpicture.js';
 import { chosenToken } from './state.js';

@@ -31,13 +31,11 @@
  *
  * @typedef {Record<string, {code: string, error: string | null, said: Record<string, string>}>} Mistakes
  */
-import { aboutOf, Asking, isWriting } from './asking.js';
+import { aboutOf, Asking, isWriting, statusOf } from './asking.js';
 import { chooser } from './chooser.js';
-import { make, mark, say } from './dom.js';
-import { statusOf } from './effects.js';
+import { make, mark, say, wordButton } from './dom.js';
 import { cellOf, flowView } from './flow.js';
 import { picker } from './picker.js';
-import { wordButton } from './partsgrid.js';
 import { smallPicture } from './smallpicture.js';
 import { chosenToken } from './state.js';
 import { picturesOf } from './unpack.js';
