@@ -8,7 +8,7 @@ import os
 import sys
 from pathlib import Path
 
-from minigpt.presets import EXPERIMENTS
+from minigpt.presets import EXPERIMENTS, smaller
 
 DEFAULT_STEPS = 1000
 DEFAULT_SEEDS = 3
@@ -25,6 +25,11 @@ def add_compare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--corpus", default="tinyshakespeare", help="name or text file (default: %(default)s)")
     parser.add_argument("--steps", type=int, default=DEFAULT_STEPS, help="of each training (default: %(default)s)")
     parser.add_argument("--seeds", type=int, default=DEFAULT_SEEDS, help="trainings of each (default: %(default)s)")
+    parser.add_argument(
+        "--small",
+        action="store_true",
+        help="with the chapters' setting for slow machines (transformer-small); single-vs-multi has one size only",
+    )
     parser.add_argument("--out", type=Path, help="folder for the results (default: runs/compare-EXPERIMENT)")
     parser.set_defaults(command=_compare)
 
@@ -39,7 +44,8 @@ def _compare(options: argparse.Namespace, _given: list[str]) -> int:
     from minigpt.experiment_report import report
     from minigpt.experiments import folder_of, markdown, read_records, run_experiment, table
 
-    experiment = EXPERIMENTS[options.experiment]
+    chosen = EXPERIMENTS[options.experiment]
+    experiment = smaller(chosen) if options.small else chosen
     out: Path = options.out or Path("runs") / f"compare-{experiment.name}"
     corpus = load_corpus(options.corpus)
     with tqdm(unit="training", dynamic_ncols=True) as bar:

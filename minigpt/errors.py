@@ -157,8 +157,8 @@ SENTENCES: dict[str, str] = {
         "folder that holds your checkpoints."
     ),
     "compare_differs": (
-        "{path} holds the records of another experiment, text or length, or is damaged. Choose another folder with "
-        "--out, or delete this one."
+        "{path} holds the records of another experiment, or of one with another size, text or length. Choose another "
+        "folder with --out, or delete this one."
     ),
     "experiment_damaged": (
         "{path} cannot be read: it is damaged, or no file of an experiment. Delete its folder, or repeat the "

@@ -64,12 +64,14 @@ class Saved:
 
     Attributes:
         experiment: Its name.
+        preset: The settings that all variants share.
         steps: Optimizer steps of each run.
         characters: Length of the training text.
         records: What its runs came to, in the order in which they ended.
     """
 
     experiment: str
+    preset: str
     steps: int
     characters: int
     records: list[Record]
@@ -148,13 +150,13 @@ def run_experiment(
         Runs that are done, runs in all, and the newest record (None for those that were there before).
 
     Raises:
-        ConfigError: `compare_differs` if the records in the folder are of another experiment, text or length;
+        ConfigError: `compare_differs` if the records in the folder are of another experiment, size, text or length;
             `number_out_of_range` if seeds or steps make no sense.
         CorpusError: If the text is too short.
     """
     if not 1 <= seeds <= max(STUDENT):
         raise ConfigError("number_out_of_range", name="seeds", value=seeds, allowed=f"1 … {max(STUDENT)}")
-    folder, told = Path(out), {"experiment": experiment.name, "steps": steps, "characters": len(text)}
+    folder, told = Path(out), _told(experiment.name, experiment.preset, steps, len(text))
     records = read_records(folder, told)
     base = PRESETS[experiment.preset].training
     wanted = [(name, base.seed + index) for index in range(seeds) for name in experiment.variants]
@@ -226,7 +228,7 @@ def read_records(folder: str | os.PathLike[str], told: Mapping[str, Any] | None 
     if not path.is_file():
         return []
     saved = read_saved(folder)
-    found = {"experiment": saved.experiment, "steps": saved.steps, "characters": saved.characters}
+    found = _told(saved.experiment, saved.preset, saved.steps, saved.characters)
     if told is not None and found != dict(told):
         raise ConfigError("compare_differs", path=path)
     return saved.records
@@ -243,12 +245,17 @@ def read_saved(folder: str | os.PathLike[str]) -> Saved:
         content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         told: dict[str, Any] = content["of"]
         records = [_checked(entry) for entry in content["records"]]
-        if not (isinstance(told["experiment"], str) and is_whole(told["steps"]) and is_whole(told["characters"])):
+        name, preset, steps, characters = (told[each] for each in ("experiment", "preset", "steps", "characters"))
+        if not (isinstance(name, str) and isinstance(preset, str) and is_whole(steps) and is_whole(characters)):
             raise TypeError("what the records are of is not said")
-        name, steps, characters = told["experiment"], told["steps"], told["characters"]
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise ConfigError("experiment_damaged", path=path) from error
-    return Saved(experiment=name, steps=steps, characters=characters, records=records)
+    return Saved(experiment=name, preset=preset, steps=steps, characters=characters, records=records)
+
+
+def _told(experiment: str, preset: str, steps: int, characters: int) -> dict[str, Any]:
+    """Return what records have to be of to go on with them."""
+    return {"experiment": experiment, "preset": preset, "steps": steps, "characters": characters}
 
 
 def _checked(entry: Mapping[str, Any]) -> Record:

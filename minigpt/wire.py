@@ -304,6 +304,8 @@ class ExperimentMessage(TypedDict):
     name: str
     experiment: str
     """Which experiment it was."""
+    preset: str
+    """The settings that all variants share."""
     steps: int
     characters: int
     """Length of the training text."""
@@ -565,7 +567,7 @@ def experiment(
     *,
     names: Sequence[str],
     name: str,
-    of: tuple[str, int, int],
+    of: tuple[str, str, int, int],
     batches: int,
     seeds: Sequence[int],
     against: str,
@@ -578,7 +580,8 @@ def experiment(
     Args:
         names: All results that there are.
         name: These.
-        of: Which experiment it was, its steps, and the length of its text in characters.
+        of: Which experiment it was, the settings that all variants share, its steps, and the length of its text in
+            characters.
         batches: Batches of the validation split that a loss is measured on.
         seeds: Those that every variant was trained with.
         against: The variant that the others are compared with.
@@ -586,7 +589,7 @@ def experiment(
         curves: One for each run.
         sides: One for each variant.
     """
-    experiment_name, steps, characters = of
+    experiment_name, preset, steps, characters = of
     return {
         "version": VERSION,
         "kind": "experiment",
@@ -594,6 +597,7 @@ def experiment(
         "names": list(names),
         "name": name,
         "experiment": experiment_name,
+        "preset": preset,
         "steps": steps,
         "characters": characters,
         "batches": batches,

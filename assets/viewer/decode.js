@@ -563,11 +563,11 @@ export async function readMoment({ step, analysis, own_text: ownText, loss, samp
  * @param {any} message
  * @returns {Promise<Results>}
  */
-export async function readResults({ names, name, experiment, steps, characters, batches, seeds, against, rows, curves, sides }) {
+export async function readResults({ names, name, experiment, preset, steps, characters, batches, seeds, against, rows, curves, sides }) {
   /** @param {any} side */
   const read = async (side) => ({ ...side, analysis: side.analysis === null ? null : await readAnalysis(side.analysis) });
   /** @param {any} row */
   const named = ({ told_apart: toldApart, ...rest }) => ({ ...rest, toldApart });
-  const all = { names, name, experiment, steps, characters, batches, seeds, against, curves };
+  const all = { names, name, experiment, preset, steps, characters, batches, seeds, against, curves };
   return { ...all, rows: rows.map(named), sides: await Promise.all(sides.map(read)) };
 }

@@ -113,7 +113,7 @@ export function wayChart() {
       plot.draw(translate('experiments_about_curves'), traces, {
         margin: { l: 64, r: 14, t: 34, b: 40 },
         showlegend: true,
-        legend: { orientation: 'h', x: 0, y: 1.02, yanchor: 'bottom', font: { color: colourOf(element, '--mg-text') } },
+        legend: { orientation: 'h', x: 0, y: 1.02, yanchor: 'bottom', traceorder: 'normal', font: { color: colourOf(element, '--mg-text') } },
         xaxis: { title: { text: translate('experiments_steps'), standoff: 6 }, zeroline: false, fixedrange: true, nticks: 6 },
         yaxis: { title: { text: translate('experiments_loss_axis'), standoff: 8 }, zeroline: false, fixedrange: true, nticks: 6 },
       });

@@ -99,7 +99,7 @@ export function experimentsTab({ store, words, host }) {
     against.show(translate('experiments_against'), rows.map(({ variant }) => [variant, variant]), results.against);
     say(question, QUESTIONS.includes(known) ? translate(`experiments_question_${known}`) : results.experiment);
     const numbers = { steps: steps.toLocaleString('en'), characters: results.characters.toLocaleString('en') };
-    say(about, isComplete ? translate('experiments_about', { ...numbers, seeds: seeds.join(', '), batches: results.batches }) : '');
+    say(about, isComplete ? translate('experiments_about', { ...numbers, seeds: seeds.join(', '), batches: results.batches, preset: results.preset }) : '');
     if (!isComplete) {
       return;
     }

@@ -134,6 +134,7 @@
  * @property {string[]} names  All results that there are.
  * @property {string} name
  * @property {string} experiment  Which one it was.
+ * @property {string} preset  The settings that all variants share.
  * @property {number} steps
  * @property {number} characters  Length of the training text.
  * @property {number} batches  Batches of the validation split that a loss is measured on.

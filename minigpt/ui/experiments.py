@@ -65,7 +65,7 @@ class Experiments:
         return wire.experiment(
             names=list(found),
             name=name,
-            of=(saved.experiment, saved.steps, saved.characters),
+            of=(saved.experiment, saved.preset, saved.steps, saved.characters),
             batches=BATCHES,
             seeds=rows[0].seeds if rows else [],
             against=rows[0].against if rows else "",

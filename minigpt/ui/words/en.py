@@ -447,7 +447,7 @@ WORDS: dict[str, str] = {
     "viewer.experiments_question_activation": "ReLU or GELU in the feed-forward networks?",
     "viewer.experiments_question_dropout": "How much dropout?",
     "viewer.experiments_question_n_head": "Into how many heads should the same width be split?",
-    "viewer.experiments_about": "Every variant was trained for {steps} steps with the seeds {seeds}, on a text of {characters} characters. A seed stands for the same batches in all variants, so they are compared seed by seed. Loss: in nats per token over {batches} batches of the text that was held out, dropout off; less is better.",
+    "viewer.experiments_about": "Every variant was trained from the preset {preset} for {steps} steps with the seeds {seeds}, on a text of {characters} characters. A seed stands for the same batches in all variants, so they are compared seed by seed. Loss: in nats per token over {batches} batches of the text that was held out, dropout off; less is better.",
     "viewer.experiments_unfinished": "No seed has been trained with every variant yet, so there is nothing to compare. The same command goes on where it stopped.",
     "viewer.experiments_lost": "The server did not answer. Try again.",
     "viewer.experiments_table": "Validation loss of each variant",

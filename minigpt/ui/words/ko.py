@@ -151,7 +151,7 @@ WORDS: dict[str, str] = {
     "error.export_in_the_way": "{path}이(가) 이미 있습니다. 다른 곳을 고르거나 먼저 지우세요.",
     # 페이지와 HTTP 인터페이스
     "error.no_models": "{folder} 안에 모델이 없습니다. `python -m minigpt train`으로 하나 훈련하거나, 체크포인트가 든 폴더를 MINIGPT_CHECKPOINTS에 적어 주세요.",
-    "error.compare_differs": "{path}에는 다른 실험이나 글, 길이의 기록이 있거나 파일이 손상되었습니다. --out으로 다른 폴더를 고르거나 이 폴더를 지우세요.",
+    "error.compare_differs": "{path}에는 다른 실험이나 다른 크기, 글, 길이로 한 실험의 기록이 있습니다. --out으로 다른 폴더를 고르거나 이 폴더를 지우세요.",
     "error.experiment_damaged": "{path} 파일이 손상되었거나 실험 기록이 아니어서 읽을 수 없습니다. 이 폴더를 지우거나, 다음 명령으로 실험을 다른 폴더에 다시 하세요: python -m minigpt compare",
     "error.no_experiments": "{folder}에는 실험 결과가 없습니다. 다음 명령으로 만드세요: python -m minigpt compare activation",
     "error.unknown_experiment": "{name}이라는 실험 결과가 없습니다. 다음 가운데에서 고르세요: {choices}",
@@ -557,7 +557,7 @@ WORDS: dict[str, str] = {
     "viewer.experiments_question_activation": "피드포워드 네트워크의 활성화 함수로 ReLU와 GELU 가운데 어느 쪽이 나을까요?",
     "viewer.experiments_question_dropout": "dropout은 얼마가 좋을까요?",
     "viewer.experiments_question_n_head": "같은 너비를 헤드 몇 개로 나누는 것이 좋을까요?",
-    "viewer.experiments_about": "글자 {characters}개의 글에서 변형마다 시드 {seeds}으로 {steps}스텝씩 훈련했습니다. 시드가 같으면 모든 변형이 같은 배치를 보므로 시드끼리 짝지어 비교합니다. 손실은 dropout을 끄고 검증 데이터의 배치 {batches}개에서 잰 값이며(토큰당 nat), 작을수록 좋습니다.",
+    "viewer.experiments_about": "글자 {characters}개의 글에서 변형과 시드({seeds})마다 프리셋 {preset}의 설정으로 {steps}스텝씩 훈련했습니다. 시드가 같으면 모든 변형이 같은 배치를 보므로 시드끼리 짝지어 비교합니다. 손실은 dropout을 끄고 검증 데이터의 배치 {batches}개에서 잰 값이며(토큰당 nat), 작을수록 좋습니다.",
     "viewer.experiments_unfinished": "모든 변형을 훈련한 시드가 아직 없어서 비교할 수 없습니다. 같은 명령을 다시 실행하면 멈춘 곳부터 이어집니다.",
     "viewer.experiments_lost": "서버가 답하지 않았습니다. 다시 시도하세요.",
     "viewer.experiments_table": "변형별 검증 손실",
@@ -584,6 +584,6 @@ WORDS: dict[str, str] = {
     "viewer.experiments_mean": "{variant} · 시드 {seeds}개의 평균 · {loss}",
     "viewer.experiments_point": "{variant} · {step}스텝 · 평균 {loss} · {low}~{high}",
     "viewer.experiments_sides": "나란히 보기: 모델이 쓰는 글과 헤드가 보는 곳",
-    "viewer.experiments_about_sides": "변형마다 시드 {seed}으로 훈련한 모델입니다. 같은 첫머리에서 같은 난수로 이어 썼고, 아래에는 그 첫머리를 본 모든 헤드와 고른 헤드의 큰 그림이 있습니다. 글 몇 줄은 맛보기일 뿐, 측정이 아닙니다.",
+    "viewer.experiments_about_sides": "변형마다 시드가 {seed}인 모델입니다. 같은 첫머리에서 같은 난수로 이어 썼고, 아래에는 그 첫머리를 본 모든 헤드와 고른 헤드의 큰 그림이 있습니다. 글 몇 줄은 맛보기일 뿐, 측정이 아닙니다.",
     "viewer.experiments_no_picture": "이 변형은 어텐션을 남겨 두지 않았습니다.",
 }
