@@ -28,12 +28,9 @@ export function resultSides(words) {
     },
     /** @param {Side[]} sides */
     show(sides) {
-      all = sides.map((side) => oneSide(side, words));
+      all = sides.map((side) => oneSide(side, words, followed));
       element.replaceChildren(...all.map((each) => each.element));
-      all.forEach(({ store }, index) => {
-        const { analysis } = sides[index];
-        store.set({ ...followed, analysis, whole: analysis });
-      });
+      all.forEach(({ draw }) => draw());
     },
   };
 }
@@ -41,9 +38,10 @@ export function resultSides(words) {
 /**
  * @param {Side} side
  * @param {() => Translate} words
+ * @param {Partial<State>} followed
  */
-function oneSide({ variant, prompt, sample, analysis }, words) {
-  const store = createStore({ ...NOTHING_YET, theme: 'light', language: 'en' });
+function oneSide({ variant, prompt, sample, analysis }, words, followed) {
+  const store = createStore({ ...NOTHING_YET, theme: 'light', language: 'en', ...followed, analysis, whole: analysis });
   const overview = new OverviewView(store, words);
   const title = make('h5', 'mg-subtitle');
   const missing = make('p', 'mg-note');
@@ -51,11 +49,18 @@ function oneSide({ variant, prompt, sample, analysis }, words) {
   const element = make('section', 'mg-side', {}, [make('h4', '', {}, [variant]), written]);
   const heatmap = new HeatmapView(store, words, (_analysis, layer, head) => mark(element, 'data-shown', `${layer}:${head}`));
   element.append(...(analysis === null ? [missing] : [overview.element, make('div', '', {}, [title, heatmap.element])]));
-  store.subscribe((state, changed) => {
+  /** @param {State} state @param {Set<keyof State>} changed */
+  const update = (state, changed) => {
     overview.update(state, changed);
     heatmap.update(state, changed);
     say(title, `L${state.layer}H${state.head}`);
     say(missing, words()('experiments_no_picture'));
-  });
-  return { element, store };
+  };
+  store.subscribe(update);
+  return {
+    element,
+    store,
+    /** Draw and name everything, whatever changed. */
+    draw: () => update(store.state, new Set(/** @type {(keyof State)[]} */ (Object.keys(store.state)))),
+  };
 }
