@@ -25,6 +25,8 @@ const FOLLOWED = /** @type {const} */ (['theme', 'language', 'scale', 'range', '
 export function experimentsTab({ store, words, host }) {
   /** @type {Results | null} */
   let results = null;
+  /** @type {import('./types.js').Notice | 'lost' | null} Why what was asked for last is not there. */
+  let trouble = null;
   let asked = 0;
 
   const names = picker((name) => void open(name, null));
@@ -64,29 +66,30 @@ export function experimentsTab({ store, words, host }) {
     if (turn !== asked) {
       return;
     }
+    trouble = read !== null ? null : message?.kind === 'notice' ? readNotice(message) : 'lost';
     if (read === null) {
-      complain(message);
+      show();
       return;
     }
-    const other = results?.name !== read.name;
+    const others = keyOf(read) !== keyOf(results);
     results = read;
-    say(said, read.rows.length === 0 ? words()('experiments_unfinished') : '');
     show();
-    if (other) {
+    if (others) {
       sides.show(read.sides);
     }
   }
 
-  /** What was on the page stays there. @param {any} message */
-  function complain(message) {
-    const notice = message === null ? null : readNotice(message);
-    say(said, notice?.sentences[store.state.language] ?? words()('experiments_lost'));
-    if (results !== null) {
-      names.show(words()('experiments_results'), results.names.map((each) => [each, each]), results.name);
+  /** @returns {string} What went wrong, or what is not there yet. */
+  function status() {
+    if (trouble !== null) {
+      return trouble === 'lost' ? words()('experiments_lost') : trouble.sentences[store.state.language];
     }
+    return results?.rows.length === 0 ? words()('experiments_unfinished') : '';
   }
 
+  /** Where something went wrong, what was on the page stays there. */
   function show() {
+    say(said, status());
     if (results === null) {
       return;
     }
@@ -122,14 +125,23 @@ export function experimentsTab({ store, words, host }) {
     element,
     update(state, changed) {
       sides.follow(Object.fromEntries(FOLLOWED.map((each) => [each, state[each]])));
-      if (asked === 0) {
-        void open(null, null);
+      if (changed.has('tab')) {
+        // Also when the tab is opened again: an experiment may have gone on meanwhile.
+        void open(results?.name ?? null, results?.against ?? null);
       } else if (changed.has('language') || changed.has('theme')) {
-        say(said, '');
         show();
       }
     },
   };
+}
+
+/**
+ * What stands side by side, so that it is drawn anew only where it is something else.
+ *
+ * @param {Results | null} results
+ */
+function keyOf(results) {
+  return JSON.stringify([results?.name, results?.sides.map(({ variant, sample, analysis }) => [variant, sample, analysis !== null])]);
 }
 
 /**
