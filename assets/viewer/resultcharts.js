@@ -12,6 +12,8 @@ const HEIGHT = 300;
 const COLOURS = ['--mg-up', '--mg-down', '--mg-generated', '--mg-text'];
 const SYMBOLS = ['circle', 'square', 'diamond', 'triangle-up', 'cross'];
 const DASHES = ['solid', 'dash', 'dot', 'dashdot', 'longdash'];
+/** The share of the steps that counts as the beginning. */
+const LATE = 0.2;
 const HOVER = '%{customdata}<extra></extra>';
 
 /**
@@ -115,10 +117,25 @@ export function wayChart() {
         showlegend: true,
         legend: { orientation: 'h', x: 0, y: 1.02, yanchor: 'bottom', traceorder: 'normal', font: { color: colourOf(element, '--mg-text') } },
         xaxis: { title: { text: translate('experiments_steps'), standoff: 6 }, zeroline: false, fixedrange: true, nticks: 6 },
-        yaxis: { title: { text: translate('experiments_loss_axis'), standoff: 8 }, zeroline: false, fixedrange: true, nticks: 6 },
+        yaxis: { title: { text: translate('experiments_loss_axis'), standoff: 8 }, range: lateRange(results), zeroline: false, fixedrange: true, nticks: 6 },
       });
     },
   };
+}
+
+/**
+ * The range of losses after the steep beginning, in which all variants look alike.
+ *
+ * @param {Results} results
+ * @returns {[number, number]}
+ */
+function lateRange(results) {
+  const points = results.rows.flatMap(({ variant }) => pointsOf(results, variant));
+  const last = Math.max(...points.map(({ step }) => step));
+  const late = points.filter(({ step }) => step >= LATE * last);
+  const [low, high] = [Math.min(...late.map((point) => point.low)), Math.max(...late.map((point) => point.high))];
+  const room = Math.max((high - low) / 20, 0.01);
+  return [low - room, high + room];
 }
 
 /** The same colour, seen through. @param {string} colour Six hexadecimal digits. */
