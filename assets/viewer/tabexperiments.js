@@ -109,7 +109,7 @@ export function experimentsTab({ store, words, host }) {
     table.show(results, translate);
     say(supportTitle, translate('experiments_supports'));
     support.replaceChildren(...rows.filter(({ variant }) => variant !== results?.against).map((row) => make('li', '', {}, [verdict(row, results?.against ?? '', translate)])));
-    say(limits, translate('experiments_limits', numbers));
+    say(limits, `${known === 'single_vs_multi' ? `${translate('experiments_more_than_one')} ` : ''}${translate('experiments_limits', numbers)}`);
     say(tableSaid, translate('experiments_about_table'));
     say(runsTitle, translate('experiments_runs'));
     say(runsSaid, translate('experiments_about_runs'));

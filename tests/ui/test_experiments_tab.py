@@ -7,22 +7,27 @@ from playwright.sync_api import expect
 
 from tests.ui.results import made_records, save_results, write_records
 from tests.ui.test_access import violations
-from tests.ui.viewing import Viewer
+from tests.ui.viewing import Viewer, save_random_model
 
 
 @pytest.fixture(scope="module")
-def url(start_app, random_checkpoint, tmp_path_factory):
+def url(start_app, tmp_path_factory):
+    models = tmp_path_factory.mktemp("models")  # a tall grid of heads, unlike those of the experiment
+    save_random_model(models / "tall", "abcdefgh ,.", n_layer=4, n_head=2, block_size=10)
     folder = tmp_path_factory.mktemp("experiments")
     save_results(folder / "blocks", tmp_path_factory.mktemp("models"))
     write_records(folder / "one-seed", [each for each in made_records() if each.seed == 12], "my-own")
     (folder / "torn").mkdir()
     (folder / "torn" / "records.json").write_text("{")
-    return start_app(random_checkpoint.path.parent, MINIGPT_EXPERIMENTS=str(folder))
+    return start_app(models, MINIGPT_EXPERIMENTS=str(folder))
 
 
 def test_an_experiment_is_told_with_what_its_numbers_support(kept_page, url):
     page = kept_page
-    Viewer(page).opened(f"{url}/?tab=experiments")
+    viewer = Viewer(page).opened(url)
+    areas = "getComputedStyle(document.querySelector('.mg-body')).gridTemplateAreas"
+    before = page.evaluate(areas), viewer.shown()
+    page.get_by_role("tab", name="Experiments").click()
     panel = page.get_by_role("tabpanel", name="Experiments")
     expect(panel.get_by_role("heading", name="How many blocks?")).to_be_visible()
     rows = panel.get_by_role("region", name="Validation loss of each variant").get_by_role("row")
@@ -56,6 +61,8 @@ def test_an_experiment_is_told_with_what_its_numbers_support(kept_page, url):
     expect(sides.nth(1)).to_have_attribute("data-shown", "1:2")
     expect(sides.nth(0)).to_have_attribute("data-shown", "0:0")
     expect(sides.nth(2)).to_contain_text("No attention was kept for this variant.")
+    # The page's own pictures are where and what they were.
+    assert (page.evaluate(areas), viewer.shown()) == before
 
 
 def test_results_that_cannot_be_read_are_a_sentence_and_leave_the_page_as_it_is(kept_page, url):

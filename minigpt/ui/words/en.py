@@ -464,6 +464,7 @@ WORDS: dict[str, str] = {
     "viewer.experiments_same": "{variant} and {against} are not told apart: {difference} nats, with 95 % between {low} and {high}. The interval holds 0; with {seeds} seeds only a mean difference beyond ±{margin} would have counted.",
     "viewer.experiments_one_seed": "{variant} against {against}: {difference} nats with a single seed, which says nothing: another seed may turn it round.",
     "viewer.experiments_limits": "This holds for models of this size, this text and {steps} steps; longer training can turn it round. Each sentence stands alone: of twenty such intervals one misses by chance.",
+    "viewer.experiments_more_than_one": "These two differ in more than the number of heads: as in the chapters, the four are mixed by a further matrix and trained with dropout 0.2, the one is not.",
     "viewer.experiments_runs": "Every run, seed by seed",
     "viewer.experiments_about_runs": "A dot is one run, a thin line joins the runs of one seed, a broad stroke is the mean. Where all thin lines fall or all rise, the seeds agree.",
     "viewer.experiments_curves": "Losses on the way",

@@ -574,6 +574,7 @@ WORDS: dict[str, str] = {
     "viewer.experiments_same": "{variant} 변형과 {against} 변형 가운데 어느 쪽이 나은지 알 수 없습니다. 차이는 {difference} nat이고 95% 구간은 {low}에서 {high}까지로 0을 포함합니다. 시드 {seeds}개로는 평균 차이가 ±{margin}보다 커야 차이가 있다고 말할 수 있습니다.",
     "viewer.experiments_one_seed": "{variant} 변형과 {against} 변형의 차이는 {difference} nat이지만 시드가 하나뿐이라 아무것도 말할 수 없습니다. 다른 시드에서는 뒤집힐 수 있습니다.",
     "viewer.experiments_limits": "이 크기의 모델을 이 글에서 {steps}스텝 훈련했을 때의 결과이며, 더 오래 훈련하면 뒤집힐 수 있습니다. 문장마다 따로 읽어야 합니다. 이런 구간 스무 개 가운데 하나는 우연히 빗나갑니다.",
+    "viewer.experiments_more_than_one": "이 둘은 헤드 수만 다른 것이 아닙니다. 책에서처럼 헤드 넷은 행렬 하나로 더 섞고 dropout 0.2로 훈련했지만, 헤드 하나는 그렇지 않습니다.",
     "viewer.experiments_runs": "시드별 모든 훈련",
     "viewer.experiments_about_runs": "점 하나가 훈련 하나이고, 가는 선은 시드가 같은 훈련을 잇고, 굵은 줄은 평균입니다. 가는 선이 모두 내려가거나 모두 올라가면 시드끼리 결과가 같은 것입니다.",
     "viewer.experiments_curves": "훈련 중의 손실",
