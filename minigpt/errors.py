@@ -157,9 +157,17 @@ SENTENCES: dict[str, str] = {
         "folder that holds your checkpoints."
     ),
     "compare_differs": (
-        "{path} holds the records of another experiment, text or length, or is damaged. Choose another folder with "
-        "--out, or delete this one."
+        "{path} holds the records of another experiment, or of one with another size, text or length. Choose another "
+        "folder with --out, or delete this one."
     ),
+    "experiment_damaged": (
+        "{path} cannot be read: it is damaged, or no file of an experiment. Delete its folder, or repeat the "
+        "experiment into another one with: python -m minigpt compare"
+    ),
+    "no_experiments": (
+        "There are no results of experiments in {folder}. Make some with: python -m minigpt compare activation"
+    ),
+    "unknown_experiment": "There are no results called {name}. Choose one of {choices}.",
     "no_runs": "No model in {folder} has a training history. Train one with: python -m minigpt train",
     "unknown_snapshot": "{name} has no snapshot of step {step}; it has those of the steps {steps}.",
     "unknown_model": "There is no model called {name}. Choose one of {choices}.",

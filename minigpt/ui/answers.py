@@ -12,6 +12,7 @@ from minigpt.ui import messages, steps
 from minigpt.ui.asking import Asked, answer
 from minigpt.ui.boundary import Message, or_last_notice, or_notice
 from minigpt.ui.downloads import Wanted, download
+from minigpt.ui.experiments import Experiments
 from minigpt.ui.learning import Runs
 from minigpt.ui.messages import SAMPLING, Sampling
 from minigpt.ui.models import Models
@@ -25,11 +26,12 @@ LONGEST_TEXT = 100_000
 
 
 class Answers:
-    """Answers about the models of one folder."""
+    """Answers about the models of one folder, and about experiments."""
 
-    def __init__(self, models: Models) -> None:
+    def __init__(self, models: Models, experiments: Experiments | None = None) -> None:
         self.models = models
         self.runs = Runs(models)
+        self.experiments = experiments or Experiments()
         self._turns = threading.BoundedSemaphore(AT_ONCE)
 
     @or_notice
@@ -98,6 +100,12 @@ class Answers:
         """Say what a model did with a text at a step of its training; everything comes from the browser."""
         with self._turns:
             return self.runs.moment(name, step, text)
+
+    @or_notice
+    def experiment(self, name: object, against: object) -> Message:
+        """Say what an experiment came to; everything comes from the browser."""
+        with self._turns:
+            return self.experiments.results(name, against)
 
     @or_last_notice
     def branch(self, model: str | None, text: str, asked: object) -> Iterator[Message]:

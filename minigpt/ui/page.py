@@ -22,6 +22,7 @@ from minigpt.ui.boundary import Message, notice_of
 from minigpt.ui.controls import FIELDS, Controls, controls, running
 from minigpt.ui.endpoints import add_endpoints
 from minigpt.ui.examples import CANDIDATES, examples_for
+from minigpt.ui.experiments import Experiments
 from minigpt.ui.export_endpoint import add_export_endpoint
 from minigpt.ui.language import KEEP_LANGUAGE, LANGUAGE_OF, Translated, first_words, language_switch
 from minigpt.ui.links import COPY, SETTINGS, opened, opening
@@ -61,15 +62,16 @@ _GENERATED = """
 """
 
 
-def build_app(checkpoints_folder: Path | str | None = None) -> gr.Blocks:
+def build_app(checkpoints_folder: Path | str | None = None, experiments_folder: Path | str | None = None) -> gr.Blocks:
     """Build the page.
 
     Args:
         checkpoints_folder: Where the models are, one folder each; by default the folder that the environment variable
             MINIGPT_CHECKPOINTS names, else `checkpoints` beside the package.
+        experiments_folder: Where results of experiments are, one folder each; by default the folder that
+            MINIGPT_EXPERIMENTS names, else `experiments` and `runs` beside the package.
     """
-    models = Models(checkpoints_folder)
-    return Page(models).demo
+    return Page(Models(checkpoints_folder), Experiments(experiments_folder)).demo
 
 
 def launch_options() -> dict[str, Any]:
@@ -113,9 +115,9 @@ class Page:
         demo: What `launch` serves.
     """
 
-    def __init__(self, models: Models) -> None:
+    def __init__(self, models: Models, experiments: Experiments | None = None) -> None:
         self.models = models
-        self.answers = Answers(models)
+        self.answers = Answers(models, experiments)
         self.words = Translated(FIELDS)
         with gr.Blocks(
             title=TITLE, analytics_enabled=False, fill_width=True, delete_cache=(SWEEP_SECONDS, SWEEP_SECONDS)

@@ -26,7 +26,8 @@ def viewer_host(answers: Answers) -> gr.HTML:
     Args:
         answers: Answers the viewer at once, past the queue, when it asks for one head at full resolution, for another
             window of the text, for what tokens were chosen from, for an analysis as a file, for what the tabs below the
-            pictures want to know, or for how a model was trained. Anyone can call these with anything.
+            pictures want to know, for how a model was trained, or for what an experiment came to. Anyone can call these
+            with anything.
     """
 
     # The component takes these names as attributes, so they must not be those of others (`head` is one).
@@ -58,6 +59,11 @@ def viewer_host(answers: Answers) -> gr.HTML:
         name, step, text = (*given, None, None, None)[:3]
         return answers.moment(name, step, text)
 
+    def experiment_results(given: list[Any]) -> Message:
+        name, against = (*given, None, None)[:2]
+        return answers.experiment(name, against)
+
+    functions = [one_head, one_window, some_steps, export_file, ask, training_run, training_moment, experiment_results]
     plotly = plotly_script()
     gr.set_static_paths([FOLDER, plotly])
     return gr.HTML(
@@ -67,7 +73,7 @@ def viewer_host(answers: Answers) -> gr.HTML:
         js_on_load="(async () => {%s})();" % (_MOUNT % served(FOLDER / "main.js")),
         apply_default_css=False,
         elem_id="viewer",
-        server_functions=[one_head, one_window, some_steps, export_file, ask, training_run, training_moment],
+        server_functions=functions,
         words=starting_with("viewer."),
         language="en",
         models=[],
