@@ -103,7 +103,7 @@ export function ownRun({ store, words, host }, follow) {
       followedRun = '';
       complain();
     }
-    const message = await host.server.train(act, given ?? null);
+    const message = await host.server.train(act, given ?? null).catch(() => null);
     if (message?.kind === 'answer' && message.request > newest) {
       newest = message.request;
       standing = message.value;
@@ -147,7 +147,7 @@ export function ownRun({ store, words, host }, follow) {
     stopped.show(translate, standing);
     mark(element, 'data-run', run === null ? '' : `${run.status}:${run.step}`);
     if (isFirst) {
-      element.open = run !== null || standing.stopped.length > 0;
+      element.open = isUnderWay() || standing.stopped.length > 0;
       isFirst = false;
     }
     const key = run === null || !run.listed ? '' : `${run.name}:${run.snapshots.at(-1) ?? ''}:${ENDED.includes(run.status)}`;

@@ -51,12 +51,14 @@ ENDED: tuple[Status, ...] = ("stopped", "finished", "failed")
 
 @dataclass(kw_only=True)
 class _Run:
-    """The run of this process: what was asked for, and what its own process has told since.
+    """A run: what was asked for, and what its process has told since it was started or gone on with.
 
     Attributes:
+        start: What its text begins with.
+        saved: Steps that had been taken when it was started or gone on with.
+        last: The record of the last step since.
+        losses: Step and loss of its batch, in nats per token, since then.
         estimates: Step, loss on the training split and on the validation split, in nats per token.
-        losses: Step and loss of its batch, in nats per token.
-        last: The record of the last step.
     """
 
     name: str
@@ -65,6 +67,7 @@ class _Run:
     start: str
     status: Status = "starting"
     reason: str = ""
+    saved: int = 0
     last: dict[str, Any] = field(default_factory=dict[str, Any])
     losses: list[tuple[int, float]] = field(default_factory=list[tuple[int, float]])
     estimates: list[tuple[int, float, float]] = field(default_factory=list[tuple[int, float, float]])
@@ -73,8 +76,8 @@ class _Run:
 
     @property
     def step(self) -> int:
-        """Steps taken so far, before a resume as well."""
-        return self.last.get("step") or (self.estimates[-1][0] if self.estimates else 0)
+        """Steps taken so far."""
+        return self.last.get("step", self.saved)
 
     def hear(self, record: dict[str, Any]) -> None:
         """Take what is known after a step."""
@@ -245,7 +248,8 @@ class Trainer:
         """Take what the process tells until it ends, and then say how it ended."""
         with process, complaints:
             for line in cast(IO[str], process.stdout):
-                with suppress(ValueError), self._lock:  # the last line of a killed process may be half a one
+                # The last line of a killed process may be half a one.
+                with suppress(ValueError, LookupError, TypeError), self._lock:
                     run.hear(json.loads(line))
             code = process.wait()
             complaints.seek(max(0, complaints.seek(0, os.SEEK_END) - LONGEST_REASON))
@@ -265,11 +269,14 @@ class Trainer:
         """Return the runs that were started on the page and have not taken all their steps, the newest first."""
         found: list[tuple[float, _Run]] = []
         for path in self.folder.glob(f"*/{RUN_FILE}"):
-            with suppress(OSError, ValueError, CheckpointError):
+            with suppress(
+                OSError, ValueError, LookupError, TypeError, AttributeError, CheckpointError
+            ):  # not one of ours
                 asked: object = json.loads(path.read_text(encoding="utf-8"))
                 preset, steps = (cast(dict[str, object], asked).get(name) for name in ("preset", "steps"))
                 if preset in OFFERED and is_whole(steps) and (path.parent / TEXT_FILE).is_file():
                     run = _Run(name=path.parent.name, preset=str(preset), steps=steps, start=_start(path.parent))
+                    run.saved = _saved_step(path.parent)
                     run.estimates = [
                         (each["step"], each["train_loss"], each["validation_loss"])
                         for each in read_history(path.parent)
@@ -346,6 +353,21 @@ def _start(folder: Path) -> str:
     """Return the beginning of a run's text."""
     with (folder / TEXT_FILE).open(encoding="utf-8", newline="") as file:
         return file.read(SAMPLE_START)
+
+
+def _saved_step(folder: Path) -> int:
+    """Return how many steps the checkpoint of a run has seen; 0 if none is saved yet.
+
+    Raises:
+        ValueError: If what describes it is damaged.
+    """
+    if not (folder / CONFIG).is_file():
+        return 0
+    described: object = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+    step: object = cast(dict[str, Any], described)["training"]["steps"] if isinstance(described, dict) else None
+    if not is_whole(step):
+        raise ValueError(f"{folder / CONFIG} does not say the steps of its training")
+    return step
 
 
 def _not_started(name: str, error: OSError) -> ConfigError:

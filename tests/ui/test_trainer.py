@@ -109,6 +109,7 @@ def test_a_run_that_was_killed_stopped_and_outlived_by_its_app_ends_like_one_tha
     again = Trainer(models, threads=1)
     assert again.state()["run"] is None
     saved = torch.load(tmp_path / "cats" / "training.pt", weights_only=True)["step"]
+    assert again.state()["stopped"] == [{"name": "cats", "step": saved, "steps": STEPS}]
     assert saved == stopped["step"]
     with pytest.raises(MiniGPTError, match="no stopped run called 'dogs'"):
         again.resume("dogs")
@@ -128,7 +129,12 @@ def test_a_run_that_cannot_go_on_says_why_and_another_can_be_started(tmp_path):
     (folder / "text.txt").write_text(TEXT, encoding="utf-8")
     (folder / "page-run.json").write_text(json.dumps({"preset": "quick", "steps": 9}), encoding="utf-8")
     (folder / "training.pt").write_bytes(b"damaged")
-    for name, content in (("not-json", "{"), ("no-preset", "{}"), ("odd", '{"preset": "huge", "steps": 9}')):
+    for name, content in (
+        ("not-json", "{"),
+        ("no-preset", "{}"),
+        ("list", "[]"),
+        ("odd", '{"preset": "huge", "steps": 9}'),
+    ):
         (tmp_path / name).mkdir()
         (tmp_path / name / "text.txt").write_text(TEXT, encoding="utf-8")
         (tmp_path / name / "page-run.json").write_text(content, encoding="utf-8")
