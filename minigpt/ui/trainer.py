@@ -306,7 +306,7 @@ class Trainer:
         return {
             **told,
             "listed": is_listed,
-            "snapshots": list(list_snapshots(folder)) if is_listed else [],
+            "snapshots": _saved_snapshots(folder) if is_listed else [],
             "sample": self._sample(run) if is_listed else None,
         }
 
@@ -368,6 +368,15 @@ def _saved_step(folder: Path) -> int:
     if not is_whole(step):
         raise ValueError(f"{folder / CONFIG} does not say the steps of its training")
     return step
+
+
+def _saved_snapshots(folder: Path) -> list[int]:
+    """Return the steps of a run's snapshots that its history, which is saved a moment later, knows of as well."""
+    try:
+        saved = _saved_step(folder)
+    except (OSError, ValueError, LookupError, TypeError):
+        return []
+    return [step for step in list_snapshots(folder) if step <= saved]
 
 
 def _not_started(name: str, error: OSError) -> ConfigError:

@@ -15,6 +15,7 @@ from starlette.datastructures import Headers
 from minigpt import load_checkpoint
 from minigpt.errors import CorpusError, MiniGPTError
 from minigpt.presets import PRESETS
+from minigpt.snapshots import save_snapshot
 from minigpt.splits import get_batch, train_validation_split
 from minigpt.ui.answers import Answers
 from minigpt.ui.learning import Runs
@@ -104,6 +105,8 @@ def test_a_run_that_was_killed_stopped_and_outlived_by_its_app_ends_like_one_tha
     assert stopped["status"] == "stopped"
     assert 1 <= stopped["step"] < STEPS
     load_checkpoint(tmp_path / "cats")
+    save_snapshot(tmp_path / "cats", STEPS, models.load("cats").model, models.load("cats").tokenizer)
+    assert STEPS not in trainer.state()["run"]["snapshots"]  # not saved yet: the history does not know it
 
     # The app was ended and started again: what it knows lies in the folder.
     again = Trainer(models, threads=1)
