@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from minigpt import wire
 from minigpt.config import is_index
+from minigpt.errors import ConfigError
 from minigpt.ui import messages, steps
 from minigpt.ui.asking import Asked, answer
 from minigpt.ui.boundary import Message, or_last_notice, or_notice
@@ -17,6 +18,7 @@ from minigpt.ui.learning import Runs
 from minigpt.ui.messages import SAMPLING, Sampling
 from minigpt.ui.models import Models
 from minigpt.ui.questions import QUESTIONS
+from minigpt.ui.trainer import Trainer
 from minigpt.ui.views import view
 
 AT_ONCE = 2
@@ -32,6 +34,7 @@ class Answers:
         self.models = models
         self.runs = Runs(models)
         self.experiments = experiments or Experiments()
+        self.trainer = Trainer(models)
         self._turns = threading.BoundedSemaphore(AT_ONCE)
 
     @or_notice
@@ -106,6 +109,20 @@ class Answers:
         """Say what an experiment came to; everything comes from the browser."""
         with self._turns:
             return self.experiments.results(name, against)
+
+    def train(self, act: object, given: object, *, allowed: bool) -> Message:
+        """Start, stop or resume a training run, or say how it stands; everything comes from the browser.
+
+        Args:
+            act: See `Trainer.act` for this and the next.
+            given: What it is about.
+            allowed: Whether who asks may train here; else the answer is that, or a notice.
+        """
+        if not allowed and act == "state":
+            return wire.answer("train", {"allowed": False})
+        if not allowed:
+            raise ConfigError("train_off")
+        return wire.answer("train", {"allowed": True, **self.trainer.act(act, given)})
 
     @or_last_notice
     def branch(self, model: str | None, text: str, asked: object) -> Iterator[Message]:

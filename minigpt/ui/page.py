@@ -146,7 +146,7 @@ class Page:
                 self.prompt: PromptPart = prompt_part(self.words, self._examples(name))
             with gr.Column(scale=5, min_width=320):
                 self.controls: Controls = controls(self.words)
-        self.viewer = viewer_host(self.answers)
+        self.viewer = viewer_host(self.answers, lambda: bool(self.demo.share))
         self.words.make(gr.Markdown, {"value": "page.caveat"}, elem_id="caveat")
 
     def _listen(self) -> None:
@@ -199,6 +199,12 @@ class Page:
             [self.viewer, self.model_info, *self.words.components],
             js=KEEP_LANGUAGE,
             **asked,
+        )
+        cast(Any, self.viewer).open_model(
+            self.open_model,
+            [self.language, self.prompt.box],
+            [self.viewer, *buttons, self.prompt.box, self.prompt.examples, self.model_info, self.model],
+            **ends,
         )
         self._listen_to_uploads(ends)
         self.viewer.copy_link(
@@ -288,6 +294,13 @@ class Page:
             text = examples[0]
         shown = self.analyze(model, text)
         return (*shown, text, gr.update(samples=samples(examples)), self._model_info(language, model))
+
+    def open_model(self, language: str, text: str, event: gr.EventData, request: gr.Request) -> tuple[Any, ...]:
+        """Look at the prompt with a model that came after the page was opened, such as one just trained."""
+        name = str(event._data)  # pyright: ignore[reportPrivateUsage]
+        message, *others = self.choose_model(language, name, text)
+        viewer = gr.HTML(value=message, models=self.models.names())
+        return (viewer, *others, gr.update(choices=self._choices(language, _session(request)), value=name))
 
     def bring(self, files: object, language: str, text: str, request: gr.Request) -> tuple[Any, ...]:
         """Open what was uploaded."""
