@@ -110,6 +110,7 @@ class Answers:
         with self._turns:
             return self.experiments.results(name, against)
 
+    @or_notice
     def train(self, act: object, given: object, *, allowed: bool) -> Message:
         """Start, stop or resume a training run, or say how it stands; everything comes from the browser.
 
