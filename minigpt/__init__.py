@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from minigpt.config import ModelConfig, TrainingConfig
     from minigpt.errors import CheckpointError, ConfigError, CorpusError, MiniGPTError, PromptError
     from minigpt.figures import attention_grid, attention_heatmap
-    from minigpt.figures_causal import edge_bars, head_scatter, kl_bars, logit_bars, score_map, sweep_map
+    from minigpt.figures_causal import edge_bars, kl_bars, logit_bars, sweep_map
+    from minigpt.figures_heads import development_curves, head_scatter, score_map
     from minigpt.figures_views import circuit_map, contribution_map, difference_map, lens_map, positional_map
     from minigpt.generation import Continuation, Distribution, Step, continuations, generate, generate_several
     from minigpt.model import (
@@ -93,6 +94,7 @@ __all__ = [
     "continuations",
     "contribution_map",
     "debug_shapes",
+    "development_curves",
     "difference_map",
     "direct_logits",
     "dropped_weights",
@@ -149,7 +151,8 @@ _MODULES = {
     "analysis.interventions": ("Intervention",),
     "analysis.lens": ("Lens", "logit_lens"),
     "analysis.sweeps": ("EdgeSweep", "Sweep", "edge_sweep", "sweep"),
-    "figures_causal": ("edge_bars", "head_scatter", "kl_bars", "logit_bars", "score_map", "sweep_map"),
+    "figures_causal": ("edge_bars", "kl_bars", "logit_bars", "sweep_map"),
+    "figures_heads": ("development_curves", "head_scatter", "score_map"),
     "figures_views": ("circuit_map", "contribution_map", "difference_map", "lens_map", "positional_map"),
     "analysis.patterns": ("Trace", "trace"),
     "checkpoint": ("Checkpoint", "list_checkpoints", "load_checkpoint", "save_checkpoint"),

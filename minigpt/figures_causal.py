@@ -1,4 +1,4 @@
-"""Which parts matter, as Plotly figures: scores of heads, effects of removing them, the terms of a logit.
+"""Which parts matter, as Plotly figures: effects of removing them, two continuations, the terms of a logit.
 
 Arrays and strings in, figures out, as in `minigpt.figures`; nothing here knows a model. What can be positive and
 negative has a diverging colour scale with its middle at 0 and both ends equally far from it.
@@ -13,15 +13,11 @@ import plotly.graph_objects as go
 from minigpt.figures import label
 from minigpt.figures_parts import (
     AXIS,
-    HOVER,
     LAYOUT,
-    SEQUENTIAL,
     Read,
     bars,
-    cells,
     check_name,
     diverging,
-    largest,
     layers_by_heads,
     token_axis,
 )
@@ -32,85 +28,6 @@ EFFECTS = {
     "kl": "KL divergence, bits",
     "loss": "change of loss, nats per token",
 }
-UNITS = {"entropy": "bits", "distance": "tokens"}
-
-
-@runtime_checkable
-class ScoredHeads(Protocol):
-    """What the figures need of a `HeadTable`."""
-
-    @property
-    def scores(self) -> Mapping[str, Any]:
-        """Each (layer, head)."""
-        ...
-
-    @property
-    def baseline(self) -> Mapping[str, Any]:
-        """The same of an untrained model."""
-        ...
-
-
-def head_scatter(table: ScoredHeads, x: str, y: str) -> go.Figure:
-    """Draw every head by two of its scores, beside the heads of the untrained model.
-
-    Args:
-        table: What `find_heads` or `probe_heads` returned.
-        x: A score.
-        y: Another.
-
-    Raises:
-        ValueError: If there is no such score.
-    """
-    for name in (x, y):
-        check_name(name, list(table.scores))
-    figure = go.Figure()
-    for scores, title, colour, symbol in (
-        (table.baseline, "untrained", "rgb(224,130,20)", "circle-open"),
-        (table.scores, "this model", "rgb(51,119,186)", "circle"),
-    ):
-        across, up = (np.asarray(scores[name]) for name in (x, y))
-        names = _head_names(*across.shape)
-        figure.add_scatter(
-            x=across.ravel(),
-            y=up.ravel(),
-            mode="markers+text" if title == "this model" else "markers",
-            text=names,
-            textposition="top center",
-            name=title,
-            marker={"color": colour, "size": 10, "symbol": symbol},
-            customdata=[
-                f"{name}, {title}: {x} {first:.3f}, {y} {second:.3f}"
-                for name, first, second in zip(names, across.ravel(), up.ravel(), strict=True)
-            ],
-            hovertemplate=HOVER,
-        )
-    figure.update_layout(width=720, height=560, xaxis_title=_score_title(x), yaxis_title=_score_title(y), **LAYOUT)
-    return figure
-
-
-def score_map(table: ScoredHeads, name: str) -> go.Figure:
-    """Draw one score of every head as layer × head; the untrained model's is in the hover text.
-
-    Args:
-        table: What `find_heads` or `probe_heads` returned.
-        name: One of its scores.
-
-    Raises:
-        ValueError: If there is no such score.
-    """
-    check_name(name, list(table.scores))
-    values, baseline = np.asarray(table.scores[name]), np.asarray(table.baseline[name])
-    hover = [
-        [
-            f"L{layer}H{head}: {values[layer, head]:.3f} (untrained {baseline[layer, head]:.3f})"
-            for head in range(values.shape[1])
-        ]
-        for layer in range(values.shape[0])
-    ]
-    most = 1.0 if name not in UNITS else largest(values)
-    figure = go.Figure(cells(values, hover, SEQUENTIAL, 0.0, most, _score_title(name)))
-    layers_by_heads(figure, values.shape[0], [f"H{head}" for head in range(values.shape[1])])
-    return figure.update_layout(title=f"{_score_title(name)} of every head")
 
 
 @runtime_checkable
@@ -319,11 +236,3 @@ def logit_bars(shares: SummedUp) -> go.Figure:
     title = f"Logit of '{label(shares.token)}' after position {shares.position}: {shares.logit:.4f}"
     figure.update_layout(title=f"{title}, remainder {shares.remainder:.0e}", width=1000, height=460, **LAYOUT)
     return figure.update_yaxes(title="share of the logit")
-
-
-def _head_names(n_layer: int, n_head: int) -> list[str]:
-    return [f"L{layer}H{head}" for layer in range(n_layer) for head in range(n_head)]
-
-
-def _score_title(name: str) -> str:
-    return f"{name}, {UNITS[name]}" if name in UNITS else f"{name}, share of attention"

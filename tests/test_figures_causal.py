@@ -2,18 +2,21 @@
 
 import numpy as np
 import pytest
+import torch
 
 from minigpt.analysis.ablation import what_if
 from minigpt.analysis.circuits import ov_circuit, positional_qk, qk_circuit
 from minigpt.analysis.compare import compare_heads, compare_prompts
 from minigpt.analysis.contributions import direct_logits, rollout, value_weighted
+from minigpt.analysis.development import Development
 from minigpt.analysis.forward import forward
 from minigpt.analysis.head_finder import find_heads
 from minigpt.analysis.interventions import Intervention
 from minigpt.analysis.lens import logit_lens
 from minigpt.analysis.sweeps import edge_sweep, sweep
 from minigpt.analysis.window import window_of
-from minigpt.figures_causal import edge_bars, head_scatter, kl_bars, logit_bars, score_map, sweep_map
+from minigpt.figures_causal import edge_bars, kl_bars, logit_bars, sweep_map
+from minigpt.figures_heads import development_curves, head_scatter, score_map
 from minigpt.figures_views import circuit_map, contribution_map, difference_map, lens_map, positional_map
 from tests.causal import TEXT, checkpoint
 
@@ -52,6 +55,31 @@ def test_a_score_map_is_layers_by_heads_with_the_untrained_score_in_hover(ckpt):
     value, untrained = (float(scores["first"][2, 1]) for scores in (table.scores, table.baseline))
     assert drawn(figure).customdata[2][1] == f"L2H1: {value:.3f} (untrained {untrained:.3f})"
     assert score_map(table, "distance").layout.title.text == "distance, tokens of every head"
+
+
+def test_development_curves_show_every_head_and_when_the_strongest_appeared():
+    scores = torch.full((4, 2, 3), 0.05)
+    scores[:, 1, 2] = torch.tensor([0.1, 0.2, 0.7, 0.9])
+    scores[:, 0, 1] = torch.tensor([0.1, 0.1, 0.8, 0.3])
+    scores[:, 0, 0] = torch.nan
+    found = Development(steps=[0, 10, 100, 1000], scores={"induction": scores, "entropy": scores + 2})
+    figure = development_curves(found)
+    assert [curve.name for curve in figure.data][-2:] == ["L0H1", "L1H2"]
+    assert len(figure.data) == 6
+    assert list(figure.data[-1].y) == pytest.approx([0.1, 0.2, 0.7, 0.9])
+    assert list(figure.data[-1].x) == pytest.approx(np.log10([10, 20, 110, 1010]))
+    assert list(figure.layout.xaxis.ticktext) == ["0", "10", "100", "1,000"]
+    assert figure.data[-1].customdata[3] == "L1H2, step 1,000: induction 0.900"
+    assert figure.layout.annotations[0].text == "L1H2 from step 100 on"
+    assert figure.layout.shapes[0].x0 == pytest.approx(np.log10(110))
+    assert figure.layout.yaxis.range == (0, 1)
+    assert development_curves(found, "entropy").layout.yaxis.range is None
+    falling = Development(steps=[0, 10], scores={"self": torch.tensor([0.9, 0.2]).view(2, 1, 1)})
+    assert not development_curves(falling, "self").layout.shapes
+    with pytest.raises(ValueError, match="got colour"):
+        development_curves(found, "colour")
+    with pytest.raises(ValueError, match="at least one snapshot"):
+        development_curves(Development(steps=[], scores={}))
 
 
 def test_a_sweep_map_has_the_networks_in_its_last_column_and_0_in_the_middle(ckpt):
