@@ -139,9 +139,11 @@ def development_curves(development: Developed, score: str = "induction") -> go.F
         figure.add_scatter(
             x=_step_places(development.steps),
             y=values.reshape(len(values), -1)[:, index],
-            mode="lines+markers",
+            mode="lines+markers+text" if strongest else "lines+markers",
             name=names[index],
-            showlegend=strongest,
+            text=[*[""] * (len(values) - 1), names[index]] if strongest else None,
+            textposition="top center",
+            showlegend=False,
             line={"color": "rgb(27,74,134)" if strongest else "rgb(150,160,175)", "width": 3 if strongest else 1},
             customdata=[
                 f"{names[index]}, step {step:,}: {score} {value:.3f}"
@@ -160,7 +162,9 @@ def development_curves(development: Developed, score: str = "induction") -> go.F
 def _mark_appearance(figure: go.Figure, name: str, step: int | None) -> None:
     if step is not None:
         said = f"{name} from step {step:,} on"
-        figure.add_vline(x=_step_places([step])[0], line={"dash": "dot", "width": 1}, annotation={"text": said})
+        figure.add_vline(
+            x=_step_places([step])[0], line={"dash": "dot", "width": 1}, annotation={"text": said, "xanchor": "right"}
+        )
 
 
 def _step_places(steps: Sequence[int]) -> list[float]:
