@@ -14,8 +14,10 @@ from minigpt.figures import label
 from minigpt.figures_parts import (
     AXIS,
     LAYOUT,
+    SEQUENTIAL,
     Read,
     bars,
+    cells,
     check_name,
     diverging,
     layers_by_heads,
@@ -191,6 +193,66 @@ def kl_bars(found: Changed) -> go.Figure:
     title = f"Loss {found.loss_before:.4f} → {found.loss_after:.4f} nats per token"
     figure.update_layout(title=title, width=900, height=420, **LAYOUT)
     return figure.update_yaxes(title="KL divergence, bits")
+
+
+@runtime_checkable
+class Continued(Protocol):
+    """What the figures need of `TwoContinuations`."""
+
+    @property
+    def before(self) -> Sequence[str]:
+        """The new tokens of the model as it is."""
+        ...
+
+    @property
+    def after(self) -> Sequence[str]:
+        """Those under an intervention."""
+        ...
+
+    @property
+    def before_probability(self) -> Sequence[float]:
+        """What the model gave each."""
+        ...
+
+    @property
+    def after_probability(self) -> Sequence[float]:
+        """What the changed model gave each."""
+        ...
+
+    @property
+    def first_difference(self) -> int | None:
+        """Where they part."""
+        ...
+
+
+def continuation_map(two: Continued) -> go.Figure:
+    """Draw two continuations below each other: a cell per new token with the token in it, its colour its probability.
+
+    A line stands where they part.
+
+    Args:
+        two: What `compare_continuations` returned.
+    """
+    rows = ("as it is", two.before, two.before_probability), ("changed", two.after, two.after_probability)
+    hover = [
+        [
+            f"{name}, new token {place} '{label(token)}': {value:.3f}"
+            for place, (token, value) in enumerate(zip(tokens, values, strict=True))
+        ]
+        for name, tokens, values in rows
+    ]
+    values = np.array([values for *_, values in rows], dtype=float).reshape(2, -1)
+    drawn = cells(values, hover, SEQUENTIAL, 0.0, 1.0, "probability")
+    drawn.text = [[label(token, 4) for token in tokens] for _, tokens, _ in rows]
+    drawn.texttemplate = "%{text}"
+    figure = go.Figure(drawn)
+    figure.update_xaxes(title="new token →", showgrid=False, zeroline=False)
+    figure.update_yaxes(tickvals=[0, 1], ticktext=[name for name, *_ in rows], autorange="reversed", **AXIS)
+    parting = "Both continuations are the same"
+    if two.first_difference is not None:
+        figure.add_vline(x=two.first_difference - 0.5, line={"color": "rgb(224,130,20)", "width": 3})
+        parting = f"The same random numbers; they part at new token {two.first_difference}"
+    return figure.update_layout(title=parting, width=max(480, 26 * len(two.before) + 200), height=260, **LAYOUT)
 
 
 @runtime_checkable

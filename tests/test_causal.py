@@ -341,6 +341,10 @@ def test_the_same_seed_continues_alike_until_the_first_difference():
     first = found.first_difference
     assert found.before[:first] == found.after[:first]
     assert found.before[first] != found.after[first]
+    table = found.to_frame()
+    assert list(table.columns) == ["index", "before", "before_probability", "after", "after_probability"]
+    assert list(table.after) == found.after
+    assert table.before_probability[3] == found.before_probability[3]
 
 
 def test_a_continuation_under_an_intervention_is_that_of_the_changed_model():
@@ -351,8 +355,11 @@ def test_a_continuation_under_an_intervention_is_that_of_the_changed_model():
         ckpt.model.blocks[3].ffwd.net[2].weight.zero_()
         ckpt.model.blocks[1].sa.proj.weight[:, :7] = 0
         ckpt.model.blocks[2].sa.proj.weight[:, 14:] = 0
-    changed = [step.token for step in generate(ckpt, "fed a", max_new_tokens=19, seed=6)]
-    assert found.after == changed
+    changed = list(generate(ckpt, "fed a", max_new_tokens=19, seed=6))
+    assert found.after == [step.token for step in changed]
+    assert found.after_probability == pytest.approx([step.model_probability for step in changed], abs=1e-6)
+    again = compare_continuations(ckpt, "fed a", Intervention(), max_new_tokens=19, seed=6, temperature=0.5, top_k=4)
+    assert again.before_probability == pytest.approx(again.after_probability, abs=1e-6)
 
 
 # --- sweeps -----------------------------------------------------------------------------------------------------------

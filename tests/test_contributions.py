@@ -7,7 +7,7 @@ import torch
 
 from minigpt.analysis.circuits import ov_circuit, positional_qk, qk_circuit
 from minigpt.analysis.compare import compare_checkpoints, compare_heads, compare_intervention, compare_prompts
-from minigpt.analysis.contributions import direct_logits, rollout, value_weighted
+from minigpt.analysis.contributions import contributions, direct_logits, rollout, value_weighted
 from minigpt.analysis.forward import forward
 from minigpt.analysis.head_finder import find_heads, probe_heads, probe_texts, untrained
 from minigpt.analysis.interventions import Intervention
@@ -173,6 +173,26 @@ def test_rollout_rows_sum_to_1_and_follow_the_paper_one_step_at_a_time():
     assert apart(rollout(pattern[:1], residual=False)[0], pattern[0].mean(0)) < 1e-12
 
 
+@EVERY_KIND
+def test_one_call_gives_all_contributions_of_a_text(variant):
+    ckpt = checkpoint(variant, torch.float64, block_size=9)
+    found = contributions(ckpt, TEXT)
+    assert (found.window.start, len(found.window.tokens)) == (4, 9)
+    inside = forward(ckpt.model, IDX[4:]).inside
+    assert torch.equal(found.raw, inside.pattern[0])
+    assert torch.equal(found.value, value_weighted(ckpt.model, inside))
+    rolled = rollout(inside.pattern[0], residual=ckpt.config.kind == "transformer")
+    assert torch.equal(found.rollout, rolled)
+    table = found.to_frame()
+    layer, head = ckpt.config.n_layer - 1, ckpt.config.n_head - 1
+    assert len(table) == (layer + 1) * (head + 1) * 45
+    last = table.iloc[-2]
+    assert (last["layer"], last["head"], last["query"], last["key"]) == (layer, head, 12, 11)
+    assert (last["query_token"], last["key_token"]) == ("d", "e")
+    for name, cells in (("raw", found.raw[-1, -1]), ("value", found.value[-1, -1]), ("rollout", rolled[-1])):
+        assert last[name] == float(cells[8, 7])
+
+
 # --- lens -------------------------------------------------------------------------------------------------------------
 
 
@@ -237,6 +257,11 @@ def test_an_induction_heads_circuits_say_copy_and_its_predecessor_looks_one_back
     assert positions.pattern.shape == (14, 14)
     assert positions.pattern[torch.arange(1, 14), torch.arange(13)].min() > 0.999
     assert positions.scores[4, 5] == -math.inf
+    table = positions.to_frame()
+    assert len(table) == 14 * 15 / 2
+    row = table[(table["query"] == 5) & (table["key"] == 3)].iloc[0]
+    assert row["score"] == float(positions.scores[5, 3])
+    assert row["weight"] == float(positions.pattern[5, 3])
 
 
 def test_of_a_large_circuit_the_strongest_are_kept(monkeypatch):
@@ -283,6 +308,13 @@ def test_a_deleted_token_stays_on_the_axis():
     ]
     assert found.first[0, 0, 1].isnan().sum() == 0
     assert found.second[0, 0, 1].isnan().all()
+    table = found.to_frame()
+    assert len(table) == 3 * 4 * 6
+    row = table.iloc[4 * 6 + 6 + 4]  # L1H1, the third place looks at the second
+    assert row[["layer", "head", "query", "key", "query_token", "key_mark"]].tolist() == [1, 1, 2, 1, "d", "deleted"]
+    assert row["first"] == float(found.first[1, 1, 2, 1])
+    assert math.isnan(row["second"])
+    assert math.isnan(row["difference"])
 
 
 def test_positions_are_true_ones_when_the_texts_do_not_fit():
