@@ -228,6 +228,123 @@ def test_the_lens_reads_the_hidden_states_of_a_gpt2(tmp_path):
     assert len(table) == 5 * 7
 
 
+# --- parity with another program's GPT-2 ------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory):
+    """A random GPT-2 of transformers and the same model here."""
+    folder = tmp_path_factory.mktemp("gpt2")
+    theirs = foreign.gpt2()
+    theirs.save_pretrained(folder)
+    foreign.write_character_tokenizer(folder)
+    return theirs, load_checkpoint(folder)
+
+
+def watched(theirs, idx):
+    """Return what goes into each projection, what each network adds, what goes into the last LayerNorm, and logits."""
+    seen, handles = {"heads": [], "mlps": [], "attention": []}, []
+    for block in theirs.transformer.h:
+        handles += [
+            block.attn.c_proj.register_forward_pre_hook(lambda _module, given: seen["heads"].append(given[0][0])),
+            block.attn.register_forward_hook(lambda _module, _given, out: seen["attention"].append(out[0][0])),
+            block.mlp.register_forward_hook(lambda _module, _given, out: seen["mlps"].append(out[0])),
+        ]
+    norm = theirs.transformer.ln_f
+    handles.append(norm.register_forward_pre_hook(lambda _module, given: seen.update(stream=given[0][0])))
+    with torch.no_grad():
+        seen["logits"] = theirs(idx[None]).logits[0]
+    for handle in handles:
+        handle.remove()
+    return seen
+
+
+def test_head_scores_are_recomputed_from_the_attentions_of_a_gpt2(pair):
+    theirs, ckpt = pair
+    ids = [4, 1, 8, 4, 1, 6, 4]
+    table = find_heads(ckpt, ckpt.tokenizer.decode(ids))
+    pattern = foreign.computed(theirs, torch.tensor([ids]))[1][:, 0]
+    previous = torch.stack([pattern[..., query, query - 1] for query in range(2, 7)]).mean(0)
+    # The token after an earlier copy, and the copy; never the first token or the one before, which are named already.
+    induction = torch.stack([pattern[..., 3, 1], pattern[..., 4, 2], pattern[..., 6, 1] + pattern[..., 6, 4]]).mean(0)
+    duplicate = torch.stack([pattern[..., 4, 1], pattern[..., 6, 3]]).mean(0)
+    for name, expected in (("previous", previous), ("induction", induction), ("duplicate", duplicate)):
+        assert apart(table.scores[name], expected) < 1e-5, name
+    assert (table.counted["induction"], table.counted["duplicate"]) == (3, 2)
+
+
+def test_probe_scores_are_recomputed_from_the_attentions_of_a_gpt2(pair):
+    theirs, ckpt = pair
+    texts = probe_texts(ckpt.config, samples=5, seed=3)
+    table = probe_heads(ckpt, samples=5, seed=3)
+    length = foreign.BLOCK // 2
+    patterns = foreign.computed(theirs, torch.tensor(texts))[1].mean(1)
+    induction = torch.stack([patterns[..., query, query - length + 1] for query in range(length, 2 * length)]).mean(0)
+    duplicate = torch.stack([patterns[..., query, query - length] for query in range(length + 1, 2 * length)]).mean(0)
+    previous = torch.stack([patterns[..., query, query - 1] for query in range(2, 2 * length)]).mean(0)
+    for name, expected in (("induction", induction), ("duplicate", duplicate), ("previous", previous)):
+        assert apart(table.scores[name], expected) < 1e-5, name
+
+
+def test_a_logit_of_a_gpt2_is_the_sum_of_what_hooks_see_of_each_part(pair):
+    theirs, ckpt = pair
+    idx, place, token = foreign.IDX[0], 4, 6
+    found = direct_logits(ckpt, ckpt.tokenizer.decode(idx.tolist()), position=place, token=token)
+    seen, parts, size = watched(theirs, idx), theirs.transformer, foreign.WIDTH // foreign.HEADS
+    deviation = (seen["stream"][place].var(correction=0) + parts.ln_f.eps).sqrt()
+
+    def share(vector):
+        centred = (vector - vector.mean()) / deviation * parts.ln_f.weight
+        return (centred @ theirs.lm_head.weight[token]).item()
+
+    expected = {
+        "token embedding": share(parts.wte.weight[idx[place]]),
+        "position embedding": share(parts.wpe.weight[place]),
+        "last LayerNorm bias": (parts.ln_f.bias @ theirs.lm_head.weight[token]).item(),
+        "lm_head bias": 0.0,
+    }
+    for layer, block in enumerate(parts.h):
+        projection = block.attn.c_proj
+        for head in range(foreign.HEADS):
+            mine = slice(head * size, (head + 1) * size)
+            expected[f"L{layer}H{head}"] = share(seen["heads"][layer][place, mine] @ projection.weight[mine])
+        expected[f"L{layer} attention bias"] = share(projection.bias)
+        expected[f"L{layer} MLP"] = share(seen["mlps"][layer][place])
+    assert found.shares() == pytest.approx(expected, abs=1e-4)
+    assert found.logit == pytest.approx(float(seen["logits"][place, token]), abs=1e-4)
+    assert sum(expected.values()) == pytest.approx(float(seen["logits"][place, token]), abs=1e-4)
+    assert abs(found.remainder) < 1e-5
+
+
+def test_what_the_keys_of_a_gpt2_hand_over_has_the_length_that_hooks_measure(pair):
+    theirs, ckpt = pair
+    idx, size = foreign.IDX[1], foreign.WIDTH // foreign.HEADS
+    values = []
+    handles = [
+        block.attn.c_attn.register_forward_hook(
+            lambda _module, _given, out: values.append(out[0].split(foreign.WIDTH, -1)[2])
+        )
+        for block in theirs.transformer.h
+    ]
+    pattern = foreign.computed(theirs, idx[None])[1][:, 0]
+    for handle in handles:
+        handle.remove()
+    found = contributions(ckpt, ckpt.tokenizer.decode(idx.tolist()))
+    assert apart(found.raw, pattern) < 1e-5
+    assert apart(found.rollout, rollout(pattern)) < 1e-5
+    for layer, block in enumerate(theirs.transformer.h):
+        written = torch.zeros(foreign.BLOCK, foreign.WIDTH)
+        for head in range(foreign.HEADS):
+            mine = slice(head * size, (head + 1) * size)
+            handed = values[layer][:, mine] @ block.attn.c_proj.weight[mine]
+            each = pattern[layer, head][..., None] * handed
+            assert apart(found.value[layer, head], each.norm(dim=-1)) < 1e-5
+            written += each.sum(1).detach()
+        # They are what the attention of that layer adds, but for the bias: nothing was left out.
+        seen = watched(theirs, idx)["attention"][layer]
+        assert apart(written + block.attn.c_proj.bias, seen) < 1e-5
+
+
 # --- circuits ---------------------------------------------------------------------------------------------------------
 
 
