@@ -42,7 +42,8 @@ def test_without_it_the_name_is_not_remembered(shown, capsys):
     before, after = map(float, re.search(r"Without 1 of them: 'b' ([\d.]+) → ([\d.]+)", said).groups())
     assert after < before / 10
     assert re.search(r"they part at token \d+", said)
-    assert len(shown) == 3
+    assert len(shown) == 4
+    assert "they part at new token" in shown[3].layout.title.text
 
 
 def test_the_head_that_looks_back_appears_before_the_one_that_is_built_on_it(shown, capsys):
