@@ -127,10 +127,15 @@ SENTENCES: dict[str, str] = {
         "{path} says {name} = {stated}, but its parameters have {found}. Settings and parameters do not belong "
         "together; save both again."
     ),
+    "given_differs": (
+        "{path} itself shows that its {name} is {found}, but {given} was asked for. Leave {name} out, or choose "
+        "the file that you meant."
+    ),
     "unsupported_setting": "{path} asks for {name} = {value}; this program computes {allowed}.",
     "heads_unknown": (
         "{path} does not say how many heads its {n_embd} dimensions are split over, and the parameters do not show it. "
-        'Put a config.json with {{"n_head": …}} beside it.'
+        "Give it on the command line as --heads N, in Python as n_head=N, or in a config.json beside it with "
+        '{{"n_head": N}}; on the page, open both files together.'
     ),
     "no_vocabulary": (
         "{path} says nothing about its vocabulary of {rows} tokens. Give the text that the model was trained on, or "

@@ -204,7 +204,8 @@ def test_heads_that_do_not_divide_the_embedding_are_refused(tmp_path):
 def test_a_file_that_does_not_show_its_heads_says_what_to_put_beside_it(tmp_path):
     error = refused(saved(tmp_path, foreign.nanogpt(foreign.gpt2("gelu"))["model"]))
     assert error.code == "heads_unknown"
-    assert 'config.json with {"n_head": …}' in str(error)
+    assert "--heads N" in str(error)
+    assert 'config.json beside it with {"n_head": N}' in str(error)
 
 
 def test_names_that_count_to_a_billion_take_no_memory(tmp_path):

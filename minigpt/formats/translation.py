@@ -42,11 +42,13 @@ class Translated:
         layout: Where they come from.
         config: The architecture.
         parameters: Row of the layout's table, name in the file and tensor of each; no masks, and no tied `lm_head`.
+        assumed: Settings that the parameters do not show and that nothing states, so that they are the layout's usual.
     """
 
     layout: Layout
     config: ModelConfig
     parameters: tuple[tuple[Row, str, Stored], ...]
+    assumed: tuple[str, ...] = ()
 
     def with_tokens(self, count: int) -> "Translated":
         """Return the same model with the first rows of its vocabulary only."""
@@ -120,7 +122,9 @@ def translate(
     files = {each.storage.file: each.storage.file.size for each in given.values()}
     if sum(each.nbytes for _, _, each in parameters) > sum(files.values()):
         damaged(path, "several parameters share the same numbers")
-    return Translated(layout=layout, config=config, parameters=parameters)
+    # Only a transformer has the feed-forward networks that the activation belongs to.
+    assumed = ("activation",) if layout.kind == "transformer" and "activation" not in stated else ()
+    return Translated(layout=layout, config=config, parameters=parameters, assumed=assumed)
 
 
 def _recognised(given: Mapping[str, Stored], path: Path) -> tuple[Layout, _Source]:

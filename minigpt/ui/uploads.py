@@ -20,8 +20,9 @@ from typing import Any, cast
 
 from minigpt.analysis.patterns import trace_ids
 from minigpt.checkpoint import Checkpoint
+from minigpt.config import Activation
 from minigpt.errors import CheckpointError
-from minigpt.exchange import open_upload, with_vocabulary
+from minigpt.exchange import open_upload, with_activation, with_vocabulary
 
 PREFIX = "mine:"
 """What every key starts with; no folder of a checkpoint is called so."""
@@ -134,6 +135,20 @@ class Uploads:
         ckpt = with_vocabulary(waiting.path, text)
         self._drop_waiting(session)
         return self._keep(session, waiting.name, ckpt)
+
+    def choose_activation(self, session: str, key: str, activation: Activation) -> Mine:
+        """Put a model of the session, whose activation was only assumed, in place of itself with another activation.
+
+        Raises:
+            CheckpointError: `upload_gone` if the session has no such model, else as `with_activation`.
+        """
+        mine = self.find(key)
+        if mine not in self.of(session):
+            raise CheckpointError("upload_gone")
+        ckpt = with_activation(mine.ckpt, activation)
+        with self._lock:
+            self._kept.pop(key, None)
+        return self._keep(session, mine.name, ckpt)
 
     def is_waiting(self, session: str) -> bool:
         """Return whether a model of the session waits for its vocabulary."""

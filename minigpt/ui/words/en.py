@@ -24,6 +24,8 @@ WORDS: dict[str, str] = {
     "upload.layout_gpt2": "GPT-2 of Hugging Face",
     "upload.tokenizer_characters": "characters",
     "upload.tokenizer_tokenizers": "subwords",
+    "activation.label": "Activation, which the file does not say",
+    "activation.assumed": "activation: {activation}, assumed; the file does not say",
     "vocabulary.text": "The text that the model was trained on",
     "vocabulary.placeholder": "Paste all of it: its different characters become the vocabulary.",
     "vocabulary.open": "Open with this text",
