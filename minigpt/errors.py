@@ -93,8 +93,8 @@ SENTENCES: dict[str, str] = {
     ),
     "pickle_code": (
         "{path} holds more than parameters and plain values: reading it would run {names}. Nothing was run. Save it "
-        "again as torch.save(model.state_dict(), path), with settings and vocabulary as plain dicts, lists, texts and "
-        "numbers."
+        "again as torch.save(model.state_dict(), path), with settings and vocabulary as plain values: dicts, lists, "
+        "tuples, sets, texts, bytes, numbers, True, False and None."
     ),
     "whole_module": (
         "{path} holds a whole model object ({name}) and not its parameters, and reading it would run code. Nothing was "
@@ -171,6 +171,10 @@ SENTENCES: dict[str, str] = {
     "upload_gone": (
         "This model is no longer here: what a visitor brings is forgotten when the page is closed or reloaded, or "
         "after an hour without use. Open it again from your files."
+    ),
+    "upload_too_large": (
+        "{names} has {size} in all; the page opens at most {most} at once. Save the parameters alone, without the "
+        "optimizer, or keep the model with `python -m minigpt import`, which reads more."
     ),
     "too_many_new_tokens": "The number of new tokens is {value}; it must be a whole number from 1 to {most}.",
     "wrong_type": "{name} is {value}; it must be {expected}.",

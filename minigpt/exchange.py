@@ -21,7 +21,7 @@ from minigpt.model import LanguageModel
 from minigpt.tokenizer import Tokenizer
 
 UPLOAD_BYTES = 2 * 2**30
-"""Largest file that the page opens, in bytes: 2 GiB, a GPT-2 small with the state of its optimizer."""
+"""Most that the page opens at once, in bytes, all files together: 2 GiB, a GPT-2 small with its optimizer's state."""
 
 ExportFormat = Literal["nanogpt", "gpt2", "safetensors"]
 EXPORT_FORMATS: tuple[str, ...] = get_args(ExportFormat)

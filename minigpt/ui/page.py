@@ -49,6 +49,8 @@ CSS = Path(__file__).with_name("page.css")
 CONTINUATIONS = 2
 """Continuations that run at the same time; the others wait in line."""
 MOST_WAITING = 64
+RECEIVED_BYTES = 2 * UPLOAD_BYTES
+"""Largest file that Gradio takes in, which knows only English: above what is opened, so that the page says no."""
 SWEEP_SECONDS = 600
 """How often, and after which time, files that were received and never opened are deleted."""
 FONTS = ["Pretendard", "Noto Sans KR", "Apple SD Gothic Neo", "Malgun Gothic", "system-ui", "sans-serif"]
@@ -94,7 +96,7 @@ def launch_options() -> dict[str, Any]:
         "head": f'<link rel="icon" href="data:image/svg+xml,{quote(_ICON)}">',
         "i18n": first_words(FIELDS),
         "footer_links": ["api", "gradio"],
-        "max_file_size": UPLOAD_BYTES,
+        "max_file_size": RECEIVED_BYTES,
         "run_history": False,
         "ssr_mode": False,
     }

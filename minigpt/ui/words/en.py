@@ -14,7 +14,7 @@ WORDS: dict[str, str] = {
     "model.info": "Layers × heads {n_layer} × {n_head} · window {block_size} tokens · vocabulary {vocab_size} · {parameters} parameters",
     "model.loss": "validation loss {loss}",
     # a model of one's own
-    "upload.button": "Open your own",
+    "upload.button": "Open your own (≤ {upload})",
     "upload.mine": "mine: {name}",
     "upload.detected": "found: {layout} · tokenizer: {tokenizer} · logits differ from those of PyTorch's own attention by at most {difference}",
     "upload.layout_minigpt": "a checkpoint of this program",
