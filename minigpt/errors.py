@@ -141,6 +141,10 @@ SENTENCES: dict[str, str] = {
         "{path} says nothing about its vocabulary of {rows} tokens. Give the text that the model was trained on, or "
         "put its meta.pkl, vocab.json or tokenizer.json beside it."
     ),
+    "gpt2_vocabulary": (
+        "{path} knows {rows} tokens, as GPT-2's vocabulary of pieces of words has them, and not characters of a text. "
+        "Put GPT-2's vocab.json and merges.txt (or its tokenizer.json) beside it; on the page, open all files together."
+    ),
     "text_differs": (
         "This text has {characters} different characters, but the model in {path} knows {rows} tokens. Give exactly "
         "the text that it was trained on."

@@ -215,6 +215,14 @@ def test_rows_that_pad_nanogpts_vocabulary_are_left_out(tmp_path):
     assert_computes(ckpt, *foreign.computed(model))
 
 
+def test_rows_that_pad_a_vocabulary_are_left_out_with_the_training_text_as_well(tmp_path):
+    model = foreign.gpt2("gelu")
+    path = foreign.save(foreign.nanogpt(model, padded=64), tmp_path / "ckpt.pt")
+    ckpt = minigpt.load_checkpoint(path, text=CHARACTERS * 2)
+    assert ckpt.padding == 64 - VOCABULARY
+    assert_computes(ckpt, *foreign.computed(model))
+
+
 def test_mingpt_opens_with_the_heads_that_its_config_says(tmp_path):
     model = foreign.gpt2("gelu_new", tied=False)
     foreign.save(foreign.nanogpt(model)["model"], tmp_path / "model.pt")

@@ -288,6 +288,14 @@ def test_without_a_vocabulary_the_way_out_is_the_training_text(tmp_path):
     assert (other.code, other.details["characters"]) == ("text_differs", len(set("only these")))
 
 
+@pytest.mark.parametrize("rows", [50257, 50304])
+@pytest.mark.parametrize("text", [None, CHARACTERS])
+def test_a_model_of_gpt2s_pieces_is_not_asked_for_a_text_but_for_their_files(tmp_path, rows, text):
+    error = refused(saved(tmp_path, foreign.nanogpt(foreign.gpt2("gelu"), padded=rows)), text=text)
+    assert error.code == "gpt2_vocabulary"  # for which the page opens no place for a text
+    assert "vocab.json and merges.txt" in str(error)
+
+
 def test_a_vocabulary_that_does_not_match_the_rows_is_refused(tmp_path):
     error = refused(saved(tmp_path, {"model": state(), "chars": CHARACTERS + "z"}))
     assert (error.code, error.details["tokens"], error.details["rows"]) == (

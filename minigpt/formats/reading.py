@@ -28,6 +28,9 @@ ENDINGS = (".safetensors", ".pt", ".pth", ".bin", ".ckpt")
 PADDED_TO = 64
 """nanoGPT rounds the rows of its embedding up to a multiple of this, for speed; no text has those tokens."""
 
+GPT2_TOKENS = 50257
+"""Tokens of GPT-2's byte-pair vocabulary, which nanoGPT uses unless told otherwise."""
+
 
 @dataclass(frozen=True)
 class OurParameters:
@@ -207,7 +210,7 @@ def _found(
         tokenizer = _from_text(given.text, rows, weights)
     tokens = tokenizer.vocab_size
     padding = rows - tokens
-    if not (padding == 0 or (rows % PADDED_TO == 0 and 0 < padding < PADDED_TO)):
+    if not _fits(tokens, rows):
         raise CheckpointError("vocabulary_mismatch", path=weights, tokens=tokens, rows=rows)
     if padding:
         translated = translated.with_tokens(tokens)
@@ -242,12 +245,25 @@ def _translated(
         raise CheckpointError("given_differs", path=weights, name=name, given=given[name], found=found) from None
 
 
+def _fits(tokens: int, rows: int) -> bool:
+    """Return whether an embedding with so many rows is that of so many tokens, padded as nanoGPT does it or not."""
+    return rows == tokens or (rows % PADDED_TO == 0 and 0 < rows - tokens < PADDED_TO)
+
+
 def _from_text(text: str | None, rows: int, path: Path) -> Tokenizer:
-    """Return the tokenizer of the characters of a text."""
+    """Return the tokenizer of the characters of a text.
+
+    Raises:
+        CheckpointError: `gpt2_vocabulary` if the model has as many rows as GPT-2's pieces need, which no text shows;
+            `no_vocabulary` without a text; `text_differs` if its characters are not as many as the rows, padded or not.
+    """
+    characters = sorted(set(text or ""))
+    fits = text is not None and _fits(len(characters), rows)
+    if not fits and _fits(GPT2_TOKENS, rows):
+        raise CheckpointError("gpt2_vocabulary", path=path, rows=rows)
     if text is None:
         raise CheckpointError("no_vocabulary", path=path, rows=rows)
-    characters = sorted(set(text))
-    if len(characters) != rows:
+    if not fits:
         raise CheckpointError("text_differs", path=path, characters=len(characters), rows=rows)
     return CharTokenizer.from_characters(characters)
 

@@ -145,6 +145,7 @@ WORDS: dict[str, str] = {
     "error.unsupported_setting": "{path}은(는) {name} = {value}을(를) 요구합니다. 이 프로그램이 계산하는 것: {allowed}.",
     "error.heads_unknown": '{path}에는 {n_embd}차원을 헤드 몇 개로 나누는지 적혀 있지 않고, 파라미터로도 알 수 없습니다. 명령줄에서는 --heads N으로, Python에서는 n_head=N으로 알려 주거나, {{"n_head": N}}을(를) 적은 config.json을 옆에 두세요. 페이지에서는 두 파일을 함께 여세요.',
     "error.no_vocabulary": "{path}에는 토큰 {rows}개의 어휘가 적혀 있지 않습니다. 모델을 훈련한 글을 주거나, meta.pkl, vocab.json, tokenizer.json 가운데 하나를 옆에 두세요.",
+    "error.gpt2_vocabulary": "{path}의 모델은 토큰 {rows}개를 압니다. 글의 문자가 아니라 GPT-2의 서브워드 어휘입니다. GPT-2의 vocab.json과 merges.txt(또는 tokenizer.json)를 옆에 두세요. 페이지에서는 파일을 모두 함께 여세요.",
     "error.text_differs": "이 글에는 서로 다른 문자가 {characters}개 있는데, {path}의 모델은 토큰 {rows}개를 압니다. 훈련에 쓴 바로 그 글을 주세요.",
     "error.tokenizer_not_usable": "이 토크나이저는 쓸 수 없습니다: {reason}",
     "error.hub_name": "{reference}은(는) Hub의 모델이 아닙니다. hf://사용자/이름, 또는 버전을 고르려면 hf://사용자/이름@revision이라고 적으세요.",
