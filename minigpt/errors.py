@@ -75,7 +75,8 @@ SENTENCES: dict[str, str] = {
     ),
     "vocabulary_mismatch": (
         "The tokenizer in {path} knows {tokens} tokens, but the model has {rows} embedding rows. They do not belong "
-        "together."
+        "together: put the vocabulary that the model was trained with in its place, or leave it out and give the "
+        "training text."
     ),
     "checkpoint_not_saved": (
         "The checkpoint could not be written to {path}: {reason} What was there before is unharmed."
@@ -131,7 +132,14 @@ SENTENCES: dict[str, str] = {
         "{path} itself shows that its {name} is {found}, but {given} was asked for. Leave {name} out, or choose "
         "the file that you meant."
     ),
-    "unsupported_setting": "{path} asks for {name} = {value}; this program computes {allowed}.",
+    "unsupported_setting": (
+        "{path} asks for {name} = {value}; this program computes {allowed}. A model trained with that cannot be read "
+        "here: train it again with one of these, or, if the file says it wrongly, correct it there."
+    ),
+    "feed_forward_width": (
+        "{name} in {path} makes the feed-forward network {found} wide; this program computes only 4 × n_embd = "
+        "{expected}. Such a model cannot be read here: train it again with 4 × n_embd."
+    ),
     "heads_unknown": (
         "{path} does not say how many heads its {n_embd} dimensions are split over, and the parameters do not show it. "
         "Give it on the command line as --heads N, in Python as n_head=N, or in a config.json beside it with "

@@ -170,6 +170,23 @@ def test_a_shape_that_disagrees_is_named_with_both_shapes(tmp_path):
     assert "(48, 12)" in str(error)
 
 
+def test_a_feed_forward_network_of_another_width_is_named_as_such(tmp_path):
+    narrow = state()
+    for layer in range(foreign.LAYERS):
+        narrow[f"blocks.{layer}.ffwd.net.0.weight"] = torch.ones(2 * WIDTH, WIDTH)
+        narrow[f"blocks.{layer}.ffwd.net.0.bias"] = torch.ones(2 * WIDTH)
+        narrow[f"blocks.{layer}.ffwd.net.2.weight"] = torch.ones(WIDTH, 2 * WIDTH)
+    error = refused(saved(tmp_path, narrow))
+    assert error.code == "feed_forward_width"
+    assert "24 wide; this program computes only 4 × n_embd = 48" in str(error)
+
+
+def test_up_to_forty_missing_parameters_are_listed(tmp_path):
+    lacking = {name: tensor for name, tensor in state().items() if ".ln" not in name and ".query." not in name}
+    error = refused(saved(tmp_path, lacking))
+    assert error.details["missing"].count(",") == 2 * 2 * foreign.LAYERS + 3 * foreign.LAYERS - 1
+
+
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])
 def test_numbers_that_are_none_are_named_with_their_parameter(tmp_path, number):
     odd = state()
@@ -232,7 +249,10 @@ def test_a_tensor_that_repeats_one_number_without_end_is_refused(tmp_path, zippe
 @pytest.mark.parametrize(
     ("name", "title"),
     [
-        ("model.layers.0.self_attn.q_proj.weight", "Llama"),
+        ("model.layers.0.self_attn.q_proj.weight", "Llama or a relative"),
+        ("model.decoder.layers.0.self_attn.q_proj.weight", "OPT"),
+        ("model.encoder.layers.0.self_attn.k_proj.weight", "BART or a relative"),
+        ("distilbert.transformer.layer.0.attention.q_lin.weight", "DistilBERT"),
         ("bert.encoder.layer.0.attention.self.query.weight", "BERT"),
         ("gpt_neox.layers.0.attention.query_key_value.weight", "GPT-NeoX"),
         ("encoder.block.0.layer.0.SelfAttention.q.weight", "T5"),

@@ -52,7 +52,7 @@ def damaged(path: Path, reason: object) -> NoReturn:
     raise CheckpointError("file_damaged", path=path, reason=text if text.endswith(".") else f"{text}.")
 
 
-def named(names: Iterable[str], most: int = 8, longest: int = 120) -> str:
+def named(names: Iterable[str], most: int = 40, longest: int = 120) -> str:
     """Return the first names for a message, each cut to `longest` characters, with an ellipsis where there are more."""
     first = list(islice(names, most + 1))
     shown = [name if len(name) <= longest else f"{name[:longest]}…" for name in first[:most]]

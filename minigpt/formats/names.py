@@ -194,7 +194,10 @@ WRAPPERS = ("module.", "model.", "_forward_module.", "net.", "gpt.", "transforme
 """What parallel training, Lightning and larger modules put before names. `_orig_mod.` may even stand inside."""
 
 OTHER_ARCHITECTURES: tuple[tuple[str, str], ...] = (
-    (r"\.self_attn\.q_proj\.|\.mlp\.gate_proj\.|\.feed_forward\.w1\.|\.attention\.wq\.", "Llama"),
+    (r"(^|\.)encoder\.layers\.\d+\.self_attn\.[qkv]_proj\.", "BART or a relative"),
+    (r"(^|\.)decoder\.layers\.\d+\.self_attn\.[qkv]_proj\.", "OPT"),
+    (r"\.self_attn\.[qkv]_proj\.|\.mlp\.gate_proj\.|\.feed_forward\.w1\.|\.attention\.wq\.", "Llama or a relative"),
+    (r"(^|\.)transformer\.layer\.\d+\.attention\.[qkv]_lin\.", "DistilBERT"),
     (r"(^|\.)embeddings\.word_embeddings\.|\.attention\.self\.query\.", "BERT"),
     (r"(^|\.)gpt_neox\.|\.attention\.query_key_value\.", "GPT-NeoX"),
     (r"\.attn\.attention\.[qkv]_proj\.", "GPT-Neo"),

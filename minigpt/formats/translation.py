@@ -315,6 +315,9 @@ def _check(
     for name, tensor in source.tensors.items():
         row, shape = known[name]
         called = source.called[name]
+        if tensor.size != shape and row.shape in ("4C C", "4C") and tensor.size[1:] == shape[1:]:
+            found = {"found": tensor.size[0], "expected": shape[0]}
+            raise CheckpointError("feed_forward_width", name=called, path=source.path, **found)
         if tensor.size != shape:
             raise CheckpointError("parameter_shape", name=called, path=source.path, got=tensor.size, expected=shape)
         if row.when == "may":
@@ -358,6 +361,6 @@ def _renamed(layout: Layout, row: Row, tensor: Tensor, n_head: int) -> dict[str,
     }
 
 
-def _listed(names: set[str], most: int = 8) -> str:
+def _listed(names: set[str], most: int = 40) -> str:
     shown = ", ".join(sorted(names)[:most]) or "–"
     return f"{shown}, … ({len(names)})" if len(names) > most else shown

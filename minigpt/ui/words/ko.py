@@ -93,7 +93,7 @@ WORDS: dict[str, str] = {
     "error.checkpoint_shape": "{path}의 {name}은(는) 모양이 {got}인데, 설정에 따르면 {expected}여야 합니다. 파일과 config.json이 서로 맞지 않습니다.",
     "error.checkpoint_dtype": "{path}의 {name}에는 {got}이(가) 들어 있습니다. 파라미터는 부동소수점 수여야 합니다.",
     "error.checkpoint_not_finite": "{path}의 {name}에 NaN이나 무한대가 들어 있습니다. 훈련이 발산했으니 더 이른 체크포인트를 쓰세요.",
-    "error.vocabulary_mismatch": "{path}의 토크나이저는 토큰 {tokens}개를 아는데, 모델의 임베딩은 {rows}행입니다. 서로 맞지 않습니다.",
+    "error.vocabulary_mismatch": "{path}의 토크나이저는 토큰 {tokens}개를 아는데, 모델의 임베딩은 {rows}행입니다. 서로 맞지 않습니다. 모델을 훈련할 때 쓴 어휘로 바꾸거나, 어휘 파일을 빼고 훈련한 글을 주세요.",
     "error.checkpoint_not_saved": "체크포인트를 {path}에 쓸 수 없었습니다: {reason} 원래 있던 것은 그대로입니다.",
     # 훈련
     "error.number_out_of_range": "{name}이(가) {value}입니다. 알맞은 값: {allowed}.",
@@ -142,7 +142,8 @@ WORDS: dict[str, str] = {
     "error.mask_differs": "{path}의 {name}이(가) 1로 된 아래 삼각형이 아니어서, 이 모델은 과거 말고 다른 토큰도 봅니다. 여기서는 과거만 보는 모델만 읽을 수 있습니다.",
     "error.stated_differs": "{path}에는 {name} = {stated}(이)라고 적혀 있는데, 파라미터로는 {found}입니다. 설정과 파라미터가 서로 맞지 않으니 둘 다 다시 저장하세요.",
     "error.given_differs": "{path}에 따르면 {name}은(는) {found}인데, {given}(이)라고 했습니다. {name}을(를) 빼고 다시 열거나 원래 열려던 파일을 고르세요.",
-    "error.unsupported_setting": "{path}은(는) {name} = {value}을(를) 요구합니다. 이 프로그램이 계산하는 것: {allowed}.",
+    "error.unsupported_setting": "{path}은(는) {name} = {value}을(를) 요구합니다. 이 프로그램이 계산하는 것: {allowed}. 그렇게 훈련한 모델은 여기서 읽을 수 없으니 이 가운데 하나로 다시 훈련하거나, 파일에 잘못 적힌 것이라면 고치세요.",
+    "error.feed_forward_width": "{path}의 {name}에 따르면 Feed Forward Network의 폭이 {found}인데, 이 프로그램은 4 × n_embd = {expected}만 계산합니다. 이런 모델은 여기서 읽을 수 없으니 4 × n_embd로 다시 훈련하세요.",
     "error.heads_unknown": '{path}에는 {n_embd}차원을 헤드 몇 개로 나누는지 적혀 있지 않고, 파라미터로도 알 수 없습니다. 명령줄에서는 --heads N으로, Python에서는 n_head=N으로 알려 주거나, {{"n_head": N}}을(를) 적은 config.json을 옆에 두세요. 페이지에서는 두 파일을 함께 여세요.',
     "error.no_vocabulary": "{path}에는 토큰 {rows}개의 어휘가 적혀 있지 않습니다. 모델을 훈련한 글을 주거나, meta.pkl, vocab.json, tokenizer.json 가운데 하나를 옆에 두세요.",
     "error.gpt2_vocabulary": "{path}의 모델은 토큰 {rows}개를 압니다. 글의 문자가 아니라 GPT-2의 서브워드 어휘입니다. GPT-2의 vocab.json과 merges.txt(또는 tokenizer.json)를 옆에 두세요. 페이지에서는 파일을 모두 함께 여세요.",

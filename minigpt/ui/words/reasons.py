@@ -85,6 +85,8 @@ REASONS: dict[str, str] = {
 }
 
 NAMES: dict[str, str] = {
+    "Llama or a relative": "Llama 또는 비슷한 모델",
+    "BART or a relative": "BART 또는 비슷한 모델",
     "a model of images": "이미지 모델",
     "an LSTM or GRU": "LSTM 또는 GRU",
     "PyTorch's nn.Transformer": "PyTorch의 nn.Transformer",
