@@ -18,23 +18,24 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, cast, get_args
 
 import torch
 from torch import Tensor
 
-from minigpt.config import ModelConfig
+from minigpt.config import Activation, ModelConfig, check_choice, check_positive_integer
 from minigpt.errors import CheckpointError, ConfigError, MiniGPTError
 from minigpt.formats.files import DAMAGE, MOST_BYTES, MOST_TEXT_BYTES, OpenFile, check_size, damaged, json_object
 from minigpt.formats.filling import filled_model
 from minigpt.formats.hub import SCHEME, fetch, look_up
-from minigpt.formats.reading import OUR_VERSION, OurParameters, is_foreign, read_foreign
+from minigpt.formats.reading import OUR_VERSION, Given, OurParameters, assumed_in, is_foreign, read_foreign
 from minigpt.formats.safetensors_files import pieces_of, read_safetensors, written_header
+from minigpt.formats.settings import with_given
 from minigpt.model import LanguageModel
 from minigpt.tokenizer import Tokenizer, tokenizer_from_dict
 
@@ -59,6 +60,8 @@ class Checkpoint:
         training: The summary that training left, as plain values; empty if none.
         detected: What was found there: `minigpt` (our own), `chapters`, `nanogpt`, `mingpt` or `gpt2`.
         padding: Rows of the embedding that no token has, and that were left out; 0 but for padded nanoGPT models.
+        assumed: Settings that a foreign file did not state and its parameters do not show, such as `("activation",)`:
+            they are as models of that layout usually have them.
         checksum: SHA-256 of the weights' file, as `config.json` names it; None where nothing does.
     """
 
@@ -69,6 +72,7 @@ class Checkpoint:
     training: Mapping[str, Any] = field(default_factory=dict[str, Any])
     detected: str = "minigpt"
     padding: int = 0
+    assumed: tuple[str, ...] = ()
     checksum: str | None = None
 
     @property
@@ -94,6 +98,7 @@ def save_checkpoint(
     card: str | None = None,
     training: Mapping[str, Any] | None = None,
     dtype: Literal["float32", "float16"] = "float32",
+    assumed: Sequence[str] = (),
 ) -> None:
     """Write a checkpoint folder so that a kill at any moment leaves the previous checkpoint or the new one whole.
 
@@ -104,6 +109,7 @@ def save_checkpoint(
         card: The model card as Markdown; None leaves the card that is there.
         training: A summary of the training, plain values that JSON can hold.
         dtype: How numbers are stored; `"float16"` halves the file and rounds to about 3 digits.
+        assumed: As in `Checkpoint`.
 
     Raises:
         CheckpointError: `vocabulary_mismatch` or `checkpoint_not_finite` before anything is written;
@@ -121,6 +127,7 @@ def save_checkpoint(
         "model": model.config.to_dict(),
         "tokenizer": tokenizer.to_dict(),
         "training": dict(training or {}),
+        **({"assumed": list(assumed)} if assumed else {}),
         "weights": {"sha256": digest.hexdigest(), "dtype": dtype},
     }
     described = json.dumps(config, indent=2, allow_nan=False).encode()
@@ -139,7 +146,12 @@ def save_checkpoint(
 
 
 def load_checkpoint(
-    path: str | os.PathLike[str], *, text: str | None = None, most_bytes: int = MOST_BYTES
+    path: str | os.PathLike[str],
+    *,
+    text: str | None = None,
+    activation: Activation | None = None,
+    n_head: int | None = None,
+    most_bytes: int = MOST_BYTES,
 ) -> Checkpoint:
     """Read a checkpoint into a model in eval mode, in float32, on the CPU. What it is shows its content, not its name.
 
@@ -148,17 +160,29 @@ def load_checkpoint(
             models, of nanoGPT or of minGPT; a safetensors file; a GPT-2 folder of Hugging Face; or `hf://user/name`,
             `hf://user/name@revision` for such a model on the Hub.
         text: The text that a foreign model was trained on, where nothing else says what its vocabulary is.
+        activation: The non-linearity that a foreign model was trained with, where nothing says it; None takes what
+            models of its layout usually have, and notes that in `Checkpoint.assumed`.
+        n_head: The heads of each layer, where neither the parameters' names nor anything else says them.
         most_bytes: Largest foreign file that is read, in bytes.
 
     Raises:
         CheckpointError: If anything is missing, damaged, or does not fit together; the sentence says what.
+            `given_differs` if `activation` or `n_head` is other than the file says.
+        ConfigError: If `activation` or `n_head` can be those of no model.
     """
+    settings = {name: value for name, value in (("activation", activation), ("n_head", n_head)) if value is not None}
+    if activation is not None:
+        check_choice("activation", activation, get_args(Activation))
+    if n_head is not None:
+        check_positive_integer("n_head", n_head)
     if isinstance(path, str) and path.startswith(SCHEME):
         path = fetch(look_up(path, most_bytes))
     folder = Path(path)
     if is_foreign(folder):
-        return _foreign(folder, text, most_bytes)
-    return _ours(folder.parent if folder.is_file() else folder)
+        return _foreign(folder, Given(text, settings), most_bytes)
+    ckpt = _ours(folder.parent if folder.is_file() else folder)
+    with_given(ckpt.config.to_dict(), settings, folder)
+    return ckpt
 
 
 @contextmanager
@@ -172,10 +196,10 @@ def _read_from(path: Path) -> Generator[None, None, None]:
         damaged(path, error)
 
 
-def _foreign(path: Path, text: str | None, most: int) -> Checkpoint:
+def _foreign(path: Path, given: Given, most: int) -> Checkpoint:
     """Return the checkpoint of a model of another program, or of a single file."""
     with _read_from(path):
-        found = read_foreign(path, text=text, most=most)
+        found = read_foreign(path, given, most=most)
     return Checkpoint(
         model=filled_model(found.config, found.parameters.shapes(), found.parameters.tensors(), found.path),
         tokenizer=found.tokenizer,
@@ -183,6 +207,7 @@ def _foreign(path: Path, text: str | None, most: int) -> Checkpoint:
         training=found.training,
         detected=found.layout,
         padding=found.padding,
+        assumed=found.assumed,
     )
 
 
@@ -207,6 +232,7 @@ def _ours(folder: Path) -> Checkpoint:
         card=_read_card(folder / CARD),
         path=folder,
         training=cast(dict[str, Any], training) if isinstance(training, dict) else {},
+        assumed=assumed_in(described),
         checksum=_checksum(described),
     )
 

@@ -3,8 +3,13 @@
 import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
 
+from minigpt.config import Activation
 from minigpt.errors import CorpusError
+
+if TYPE_CHECKING:
+    from minigpt.checkpoint import Checkpoint
 
 FORMATS = ("nanogpt", "gpt2", "safetensors")
 
@@ -18,18 +23,60 @@ def add_import(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("source", metavar="SRC", help="what to read")
     parser.add_argument("destination", metavar="DEST", help="the folder to write")
-    parser.add_argument("--text", type=Path, help="the training text, where the model says nothing of its vocabulary")
+    add_unsaid(parser)
     parser.set_defaults(command=_import)
+
+
+def add_unsaid(parser: argparse.ArgumentParser) -> None:
+    """Give a parser the options that tell what a foreign model does not say itself."""
+    group = parser.add_argument_group("a model of another program", "where its file does not say it itself")
+    group.add_argument("--text", dest="training_text", type=Path, metavar="FILE", help="the text it was trained on")
+    group.add_argument("--activation", choices=get_args(Activation), help="the non-linearity of its networks")
+    group.add_argument("--heads", dest="n_head", type=int, metavar="N", help="the heads of each layer")
+
+
+def unsaid(options: argparse.Namespace) -> dict[str, Any]:
+    """Return what the options of `add_unsaid` tell, as keyword arguments of `load_checkpoint`.
+
+    Raises:
+        CorpusError: If the text cannot be read.
+    """
+    text = None if options.training_text is None else _read_text(options.training_text)
+    return {"text": text, "activation": options.activation, "n_head": options.n_head}
+
+
+def opened(path: str, options: argparse.Namespace) -> "Checkpoint":
+    """Return the checkpoint that a command is about; what was only assumed of it goes to the error stream.
+
+    Raises:
+        CheckpointError: As `load_checkpoint`.
+    """
+    from minigpt.checkpoint import load_checkpoint
+
+    ckpt = load_checkpoint(path, **unsaid(options))
+    _say_assumed(ckpt)
+    return ckpt
+
+
+def _say_assumed(ckpt: "Checkpoint") -> None:
+    if "activation" in ckpt.assumed:
+        others = " or ".join(each for each in get_args(Activation) if each != ckpt.config.activation)
+        print(
+            f"activation: {ckpt.config.activation}, assumed; the file does not say. If the model was trained with "
+            f"another, give it from the original file: --activation {others}",
+            file=sys.stderr,
+        )
 
 
 def _import(options: argparse.Namespace, _given: list[str]) -> int:
     from minigpt.exchange import import_checkpoint
     from minigpt.formats.hub import SCHEME, look_up
 
-    text = None if options.text is None else _read_text(options.text)
+    told = unsaid(options)
     if options.source.startswith(SCHEME):
         print(look_up(options.source).described(), file=sys.stderr)
-    ckpt = import_checkpoint(options.source, options.destination, text=text)
+    ckpt = import_checkpoint(options.source, options.destination, **told)
+    _say_assumed(ckpt)
     config = ckpt.config
     sizes = f"{config.n_layer} layers × {config.n_head} heads, window of {config.block_size} tokens"
     print(f"{options.destination}: {ckpt.parameters:,} parameters, {sizes}, {config.vocab_size} tokens")
@@ -55,12 +102,12 @@ def add_export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", metavar="SRC", help="a checkpoint of any kind that import reads")
     parser.add_argument("destination", metavar="DEST", help="the folder to write; it must not be there yet")
     parser.add_argument("--format", choices=FORMATS, required=True, help="which program it is for")
+    add_unsaid(parser)
     parser.set_defaults(command=_export)
 
 
 def _export(options: argparse.Namespace, _given: list[str]) -> int:
-    from minigpt.checkpoint import load_checkpoint
     from minigpt.exchange import export_checkpoint
 
-    print(export_checkpoint(load_checkpoint(options.source), options.destination, options.format))
+    print(export_checkpoint(opened(options.source, options), options.destination, options.format))
     return 0

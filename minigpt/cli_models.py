@@ -7,6 +7,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from minigpt.cli_files import add_unsaid, opened
 from minigpt.config import ModelConfig
 from minigpt.errors import PromptError
 
@@ -47,14 +48,14 @@ def add_generate(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="write up to 8 continuations at once; each is printed at the end under its log-probability and seed",
     )
+    add_unsaid(parser)
     parser.set_defaults(command=_generate)
 
 
 def _generate(options: argparse.Namespace, _given: list[str]) -> int:
-    from minigpt.checkpoint import load_checkpoint
     from minigpt.generation import continuations, generate
 
-    ckpt = load_checkpoint(options.checkpoint)
+    ckpt = opened(options.checkpoint, options)
     settings: dict[str, Any] = {
         "max_new_tokens": options.length,
         "temperature": options.temperature,
@@ -92,15 +93,15 @@ def add_trace(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--head", metavar="L0H0", help="layer and head, counted from 0")
     parser.add_argument("--out", type=Path, metavar="FILE.npz", help="write pattern, logits, ids, tokens and start")
+    add_unsaid(parser)
     parser.set_defaults(command=_trace)
 
 
 def _trace(options: argparse.Namespace, _given: list[str]) -> int:
     """Print or write what the heads look at."""
     from minigpt.analysis.patterns import trace
-    from minigpt.checkpoint import load_checkpoint
 
-    ckpt = load_checkpoint(options.checkpoint)
+    ckpt = opened(options.checkpoint, options)
     head = None if options.head is None else _head(options.head, ckpt.config)
     result = trace(ckpt, options.text)
     if options.out is not None:
@@ -168,6 +169,7 @@ def add_heads(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("checkpoint", nargs="?", default=DEFAULT_CHECKPOINT, help="default: %(default)s")
     parser.add_argument("--save", action="store_true", help="keep the table beside the model")
+    add_unsaid(parser)
     parser.set_defaults(command=_heads)
 
 
@@ -175,9 +177,8 @@ def _heads(options: argparse.Namespace, _given: list[str]) -> int:
     """Print every head's scores, or keep them."""
     from minigpt.analysis.head_finder import probe_heads
     from minigpt.analysis.head_tables import write_table
-    from minigpt.checkpoint import load_checkpoint
 
-    ckpt = load_checkpoint(options.checkpoint)
+    ckpt = opened(options.checkpoint, options)
     if options.save:
         print(write_table(ckpt))
         return 0

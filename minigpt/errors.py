@@ -75,7 +75,8 @@ SENTENCES: dict[str, str] = {
     ),
     "vocabulary_mismatch": (
         "The tokenizer in {path} knows {tokens} tokens, but the model has {rows} embedding rows. They do not belong "
-        "together."
+        "together: put the vocabulary that the model was trained with in its place, or leave it out and give the "
+        "training text."
     ),
     "checkpoint_not_saved": (
         "The checkpoint could not be written to {path}: {reason} What was there before is unharmed."
@@ -93,8 +94,8 @@ SENTENCES: dict[str, str] = {
     ),
     "pickle_code": (
         "{path} holds more than parameters and plain values: reading it would run {names}. Nothing was run. Save it "
-        "again as torch.save(model.state_dict(), path), with settings and vocabulary as plain dicts, lists, texts and "
-        "numbers."
+        "again as torch.save(model.state_dict(), path), with settings and vocabulary as plain values: dicts, lists, "
+        "tuples, sets, texts, bytes, numbers, True, False and None."
     ),
     "whole_module": (
         "{path} holds a whole model object ({name}) and not its parameters, and reading it would run code. Nothing was "
@@ -127,14 +128,30 @@ SENTENCES: dict[str, str] = {
         "{path} says {name} = {stated}, but its parameters have {found}. Settings and parameters do not belong "
         "together; save both again."
     ),
-    "unsupported_setting": "{path} asks for {name} = {value}; this program computes {allowed}.",
+    "given_differs": (
+        "{path} itself shows that its {name} is {found}, but {given} was asked for. Leave {name} out, or choose "
+        "the file that you meant."
+    ),
+    "unsupported_setting": (
+        "{path} asks for {name} = {value}; this program computes {allowed}. A model trained with that cannot be read "
+        "here: train it again with one of these, or, if the file says it wrongly, correct it there."
+    ),
+    "feed_forward_width": (
+        "{name} in {path} makes the feed-forward network {found} wide; this program computes only 4 × n_embd = "
+        "{expected}. Such a model cannot be read here: train it again with 4 × n_embd."
+    ),
     "heads_unknown": (
         "{path} does not say how many heads its {n_embd} dimensions are split over, and the parameters do not show it. "
-        'Put a config.json with {{"n_head": …}} beside it.'
+        "Give it on the command line as --heads N, in Python as n_head=N, or in a config.json beside it with "
+        '{{"n_head": N}}; on the page, open both files together.'
     ),
     "no_vocabulary": (
         "{path} says nothing about its vocabulary of {rows} tokens. Give the text that the model was trained on, or "
         "put its meta.pkl, vocab.json or tokenizer.json beside it."
+    ),
+    "gpt2_vocabulary": (
+        "{path} knows {rows} tokens, as GPT-2's vocabulary of pieces of words has them, and not characters of a text. "
+        "Put GPT-2's vocab.json and merges.txt (or its tokenizer.json) beside it; on the page, open all files together."
     ),
     "text_differs": (
         "This text has {characters} different characters, but the model in {path} knows {rows} tokens. Give exactly "
@@ -174,6 +191,10 @@ SENTENCES: dict[str, str] = {
     "upload_gone": (
         "This model is no longer here: what a visitor brings is forgotten when the page is closed or reloaded, or "
         "after an hour without use. Open it again from your files."
+    ),
+    "upload_too_large": (
+        "{names} has {size} in all; the page opens at most {most} at once. Save the parameters alone, without the "
+        "optimizer, or keep the model with `python -m minigpt import`, which reads more."
     ),
     "too_many_new_tokens": "The number of new tokens is {value}; it must be a whole number from 1 to {most}.",
     "wrong_type": "{name} is {value}; it must be {expected}.",

@@ -4,20 +4,24 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal, NoReturn, get_args
+from typing import Any, Literal, NoReturn, get_args
 
 import torch
 
 from minigpt.checkpoint import FORMAT_VERSION, Checkpoint, load_checkpoint, save_checkpoint, stored_tensors
+from minigpt.config import Activation
 from minigpt.errors import CheckpointError
+from minigpt.formats.filling import filled_model
 from minigpt.formats.safetensors_files import pieces_of, written_header
+from minigpt.formats.settings import with_given
 from minigpt.formats.writing import Files, gpt2_files, nanogpt_files
 from minigpt.model import LanguageModel
 from minigpt.tokenizer import Tokenizer
 
 UPLOAD_BYTES = 2 * 2**30
-"""Largest file that the page opens, in bytes: 2 GiB, a GPT-2 small with the state of its optimizer."""
+"""Most that the page opens at once, in bytes, all files together: 2 GiB, a GPT-2 small with its optimizer's state."""
 
 ExportFormat = Literal["nanogpt", "gpt2", "safetensors"]
 EXPORT_FORMATS: tuple[str, ...] = get_args(ExportFormat)
@@ -63,19 +67,47 @@ def _raise_with_names_only(error: CheckpointError) -> NoReturn:
     raise CheckpointError(error.code, **details) from None
 
 
-def import_checkpoint(source: str, destination: str | os.PathLike[str], *, text: str | None = None) -> Checkpoint:
+def with_activation(ckpt: Checkpoint, activation: Activation) -> Checkpoint:
+    """Return a model with the same parameters and another non-linearity in its feed-forward networks.
+
+    Args:
+        ckpt: A model whose activation is only assumed; it stays as it is.
+        activation: The other one.
+
+    Raises:
+        CheckpointError: `given_differs` if it is no assumption but what the file says.
+    """
+    if "activation" not in ckpt.assumed:
+        with_given(ckpt.config.to_dict(), {"activation": activation}, ckpt.path)
+    tensors = stored_tensors(ckpt.model)
+    shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+    config = replace(ckpt.config, activation=activation)
+    return replace(ckpt, model=filled_model(config, shapes, tensors.items(), ckpt.path))
+
+
+def import_checkpoint(
+    source: str,
+    destination: str | os.PathLike[str],
+    *,
+    text: str | None = None,
+    activation: Activation | None = None,
+    n_head: int | None = None,
+) -> Checkpoint:
     """Keep a foreign model as a checkpoint folder of ours, and return it as loaded from there.
 
     Args:
         source: Anything that `load_checkpoint` reads.
         destination: The folder; made if it is not there.
         text: The training text, for a model that says nothing about its vocabulary.
+        activation: Its non-linearity, for a model that does not say it.
+        n_head: The heads of each layer, for a model that does not say how many.
 
     Raises:
         CheckpointError: As `load_checkpoint` and `save_checkpoint`.
     """
-    ckpt = load_checkpoint(source, text=text)
-    save_checkpoint(destination, ckpt.model, ckpt.tokenizer, card=_card(ckpt, source), training=ckpt.training)
+    ckpt = load_checkpoint(source, text=text, activation=activation, n_head=n_head)
+    kept: dict[str, Any] = {"card": _card(ckpt, source), "training": ckpt.training, "assumed": ckpt.assumed}
+    save_checkpoint(destination, ckpt.model, ckpt.tokenizer, **kept)
     return load_checkpoint(destination)
 
 
@@ -83,11 +115,12 @@ def _card(ckpt: Checkpoint, source: str) -> str:
     """Return a model card that says what is known of a foreign model, which is little."""
     config = ckpt.config
     padding = f"\n\n{ckpt.padding} rows of its embedding that no token has were left out." if ckpt.padding else ""
+    assumed = f"\n\nIts activation, {config.activation}, is assumed: the file does not say it." if ckpt.assumed else ""
     return ckpt.card or (
         f"# {Path(source).stem}\n\nImported from `{Path(source).name}` (layout: {ckpt.detected}): {config.n_layer} "
         f"layers × {config.n_head} heads, {config.n_embd} wide, a window of {config.block_size} tokens, "
-        f"{config.vocab_size} different tokens, {ckpt.parameters:,} parameters.{padding}\n\n## Data, licence, limits"
-        "\n\nThe file says nothing about them; ask where it comes from.\n"
+        f"{config.vocab_size} different tokens, {ckpt.parameters:,} parameters.{padding}{assumed}\n\n"
+        "## Data, licence, limits\n\nThe file says nothing about them; ask where it comes from.\n"
     )
 
 
@@ -130,6 +163,7 @@ def _single_file(ckpt: Checkpoint) -> Files:
         "model": ckpt.config.to_dict(),
         "tokenizer": ckpt.tokenizer.to_dict(),
         "training": dict(ckpt.training),
+        "assumed": list(ckpt.assumed),
     }
     tensors, metadata = stored_tensors(ckpt.model), {"config": json.dumps(described)}
     parts = [written_header(tensors, torch.float32, metadata)]

@@ -153,6 +153,36 @@ def test_the_command_line_knows_every_export_format():
 REVISION = "0123456789abcdef0123456789abcdef01234567"
 
 
+def test_what_was_assumed_is_said_when_imported_and_kept(tmp_path, capsys):
+    path = foreign.save(foreign.loops()["transformer"].state_dict(), tmp_path / "mine.pt")
+    (tmp_path / "text.txt").write_text(CHARACTERS)
+    told = ["--text", str(tmp_path / "text.txt")]
+    assert main(["import", str(path), str(tmp_path / "kept"), *told]) == 0
+    assert "activation: relu, assumed; the file does not say" in capsys.readouterr().err
+    assert minigpt.load_checkpoint(tmp_path / "kept").assumed == ("activation",)
+    assert "activation, relu, is assumed" in (tmp_path / "kept" / "README.md").read_text()
+    assert main(["import", str(path), str(tmp_path / "other"), *told, "--activation", "gelu"]) == 0
+    assert capsys.readouterr().err == ""
+    kept = minigpt.load_checkpoint(tmp_path / "other")
+    assert (kept.config.activation, kept.assumed) == ("gelu", ())
+
+
+@pytest.mark.parametrize("command", ["generate", "trace", "heads", "export"])
+def test_every_command_that_opens_a_model_can_be_told_what_its_file_does_not_say(command, tmp_path, capsys):
+    path = foreign.save(foreign.nanogpt(foreign.gpt2("gelu"))["model"], tmp_path / "ckpt.pt")
+    (tmp_path / "text.txt").write_text(CHARACTERS)
+    arguments = {
+        "generate": ["generate", "bad", "--checkpoint", str(path), "--length", "2"],
+        "trace": ["trace", "bad", "--checkpoint", str(path)],
+        "heads": ["heads", str(path)],
+        "export": ["export", str(path), str(tmp_path / "out"), "--format", "gpt2"],
+    }[command]
+    assert main(arguments) == 1
+    assert "--heads N" in capsys.readouterr().err
+    status = main([*arguments, "--heads", str(HEADS), "--activation", "gelu", "--text", str(tmp_path / "text.txt")])
+    assert status == 0, capsys.readouterr().err
+
+
 class Hub(BaseHTTPRequestHandler):
     """Answers as the Hub does for one model, and writes down what was asked for."""
 

@@ -7,6 +7,8 @@ import torch
 from safetensors.torch import save_file
 
 import minigpt
+from minigpt.errors import CheckpointError, ConfigError
+from minigpt.exchange import with_activation
 from minigpt.tokenizer import CharTokenizer
 from tests import foreign
 from tests.foreign import ACTIVATIONS, BLOCK, CHARACTERS, HEADS, IDX, LAYERS, VOCABULARY, WIDTH
@@ -108,6 +110,80 @@ def test_the_options_of_our_own_models_come_back_from_a_state_dict(tmp_path, act
     assert_computes(ckpt, logits, weights)
 
 
+def gelu_loop():
+    """The chapters' transformer with GELU: its parameters look like those of one with ReLU."""
+    model = foreign.loops()["transformer"]
+    for block in model.blocks:
+        block.ffwd.net[1] = torch.nn.GELU()
+    return model
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"use_gelu": True},
+        {"activation": "gelu"},
+        {"hyper_parameters": {"act_fn": "nn.GELU()"}},
+        {"cfg": {"nonlinearity": "torch.nn.functional.gelu"}},
+        {"args": {"use_relu": False}},
+        {"config": {"mlp_activation": "GELU(approximate='none')"}},
+    ],
+)
+def test_the_activation_is_read_in_its_usual_spellings(tmp_path, said):
+    model = gelu_loop()
+    saved = {"model": model.state_dict(), "chars": CHARACTERS, **said}
+    ckpt = minigpt.load_checkpoint(foreign.save(saved, tmp_path / "x.pt"))
+    assert (ckpt.config.activation, ckpt.assumed) == ("gelu", ())
+    with torch.no_grad():
+        assert_computes(ckpt, *model(IDX))
+
+
+def test_an_activation_that_nothing_states_is_marked_as_assumed_and_can_be_given(tmp_path):
+    model = gelu_loop()
+    path = foreign.save(model.state_dict(), tmp_path / "x.pt")
+    ckpt = minigpt.load_checkpoint(path, text=CHARACTERS)
+    assert (ckpt.config.activation, ckpt.assumed) == ("relu", ("activation",))
+    given = minigpt.load_checkpoint(path, text=CHARACTERS, activation="gelu")
+    assert given.assumed == ()
+    other = with_activation(ckpt, "gelu")
+    with torch.no_grad():
+        for each in (given, other):
+            assert_computes(each, *model(IDX))
+        assert torch.allclose(ckpt.model(IDX)[0], LOOPS["transformer"](IDX)[0], atol=1e-5)  # left as it was
+    assert other.assumed == ("activation",)
+    (tmp_path / "config.json").write_text(json.dumps({"activation": "gelu"}))
+    assert minigpt.load_checkpoint(path, text=CHARACTERS).config.activation == "gelu"
+    state = {name: tensor for name, tensor in model.state_dict().items() if "tril" not in name}
+    (tmp_path / "safe").mkdir()
+    save_file(state, tmp_path / "safe" / "model.safetensors")
+    (tmp_path / "safe" / "config.json").write_text(json.dumps({"activation": "gelu", "chars": CHARACTERS}))
+    assert minigpt.load_checkpoint(tmp_path / "safe").config.activation == "gelu"
+
+
+def test_only_models_with_a_feed_forward_network_have_an_activation_to_assume(tmp_path):
+    path = foreign.save(LOOPS["multi-head"].state_dict(), tmp_path / "x.pt")
+    assert minigpt.load_checkpoint(path, text=CHARACTERS).assumed == ()
+
+
+def test_heads_that_a_file_does_not_show_can_be_given(tmp_path):
+    model = foreign.gpt2("gelu")
+    path = foreign.save(foreign.nanogpt(model)["model"], tmp_path / "ckpt.pt")
+    assert_computes(minigpt.load_checkpoint(path, text=CHARACTERS, n_head=HEADS), *foreign.computed(model))
+
+
+def test_what_is_given_must_not_contradict_the_file(tmp_path):
+    model = minigpt.TransformerLanguageModel(VOCABULARY, BLOCK, WIDTH, HEADS, LAYERS)
+    minigpt.save_checkpoint(tmp_path / "ours", model, CharTokenizer(CHARACTERS))
+    path = foreign.save({"model": LOOPS["transformer"].state_dict(), "act": "relu"}, tmp_path / "x.pt")
+    for given, said in (({"activation": "gelu"}, "its activation is relu"), ({"n_head": 2}, "its n_head is 3")):
+        for source in (path, tmp_path / "ours"):
+            with pytest.raises(CheckpointError, match=said) as caught:
+                minigpt.load_checkpoint(source, text=CHARACTERS, **given)
+            assert caught.value.code == "given_differs"
+    with pytest.raises(ConfigError, match="n_head is 0"):
+        minigpt.load_checkpoint(path, text=CHARACTERS, n_head=0)
+
+
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("prefix", ["", "_orig_mod.", "module._orig_mod."])
 def test_nanogpt_opens_with_its_meta_pickle(tmp_path, bias, prefix):
@@ -135,6 +211,14 @@ def test_rows_that_pad_nanogpts_vocabulary_are_left_out(tmp_path):
     path = foreign.save(foreign.nanogpt(model, padded=64), tmp_path / "ckpt.pt")
     (tmp_path / "meta.json").write_text(json.dumps({"itos": dict(enumerate(CHARACTERS))}))
     ckpt = minigpt.load_checkpoint(path)
+    assert ckpt.padding == 64 - VOCABULARY
+    assert_computes(ckpt, *foreign.computed(model))
+
+
+def test_rows_that_pad_a_vocabulary_are_left_out_with_the_training_text_as_well(tmp_path):
+    model = foreign.gpt2("gelu")
+    path = foreign.save(foreign.nanogpt(model, padded=64), tmp_path / "ckpt.pt")
+    ckpt = minigpt.load_checkpoint(path, text=CHARACTERS * 2)
     assert ckpt.padding == 64 - VOCABULARY
     assert_computes(ckpt, *foreign.computed(model))
 

@@ -170,6 +170,23 @@ def test_a_shape_that_disagrees_is_named_with_both_shapes(tmp_path):
     assert "(48, 12)" in str(error)
 
 
+def test_a_feed_forward_network_of_another_width_is_named_as_such(tmp_path):
+    narrow = state()
+    for layer in range(foreign.LAYERS):
+        narrow[f"blocks.{layer}.ffwd.net.0.weight"] = torch.ones(2 * WIDTH, WIDTH)
+        narrow[f"blocks.{layer}.ffwd.net.0.bias"] = torch.ones(2 * WIDTH)
+        narrow[f"blocks.{layer}.ffwd.net.2.weight"] = torch.ones(WIDTH, 2 * WIDTH)
+    error = refused(saved(tmp_path, narrow))
+    assert error.code == "feed_forward_width"
+    assert "24 wide; this program computes only 4 × n_embd = 48" in str(error)
+
+
+def test_up_to_forty_missing_parameters_are_listed(tmp_path):
+    lacking = {name: tensor for name, tensor in state().items() if ".ln" not in name and ".query." not in name}
+    error = refused(saved(tmp_path, lacking))
+    assert error.details["missing"].count(",") == 2 * 2 * foreign.LAYERS + 3 * foreign.LAYERS - 1
+
+
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])
 def test_numbers_that_are_none_are_named_with_their_parameter(tmp_path, number):
     odd = state()
@@ -204,7 +221,8 @@ def test_heads_that_do_not_divide_the_embedding_are_refused(tmp_path):
 def test_a_file_that_does_not_show_its_heads_says_what_to_put_beside_it(tmp_path):
     error = refused(saved(tmp_path, foreign.nanogpt(foreign.gpt2("gelu"))["model"]))
     assert error.code == "heads_unknown"
-    assert 'config.json with {"n_head": …}' in str(error)
+    assert "--heads N" in str(error)
+    assert 'config.json beside it with {"n_head": N}' in str(error)
 
 
 def test_names_that_count_to_a_billion_take_no_memory(tmp_path):
@@ -231,7 +249,10 @@ def test_a_tensor_that_repeats_one_number_without_end_is_refused(tmp_path, zippe
 @pytest.mark.parametrize(
     ("name", "title"),
     [
-        ("model.layers.0.self_attn.q_proj.weight", "Llama"),
+        ("model.layers.0.self_attn.q_proj.weight", "Llama or a relative"),
+        ("model.decoder.layers.0.self_attn.q_proj.weight", "OPT"),
+        ("model.encoder.layers.0.self_attn.k_proj.weight", "BART or a relative"),
+        ("distilbert.transformer.layer.0.attention.q_lin.weight", "DistilBERT"),
         ("bert.encoder.layer.0.attention.self.query.weight", "BERT"),
         ("gpt_neox.layers.0.attention.query_key_value.weight", "GPT-NeoX"),
         ("encoder.block.0.layer.0.SelfAttention.q.weight", "T5"),
@@ -285,6 +306,14 @@ def test_without_a_vocabulary_the_way_out_is_the_training_text(tmp_path):
     assert "Give the text that the model was trained on" in str(error)
     other = refused(path, text="only these")
     assert (other.code, other.details["characters"]) == ("text_differs", len(set("only these")))
+
+
+@pytest.mark.parametrize("rows", [50257, 50304])
+@pytest.mark.parametrize("text", [None, CHARACTERS])
+def test_a_model_of_gpt2s_pieces_is_not_asked_for_a_text_but_for_their_files(tmp_path, rows, text):
+    error = refused(saved(tmp_path, foreign.nanogpt(foreign.gpt2("gelu"), padded=rows)), text=text)
+    assert error.code == "gpt2_vocabulary"  # for which the page opens no place for a text
+    assert "vocab.json and merges.txt" in str(error)
 
 
 def test_a_vocabulary_that_does_not_match_the_rows_is_refused(tmp_path):

@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
-from minigpt.errors import CheckpointError
+from minigpt.errors import CheckpointError, MiniGPTError
 
 MOST_BYTES = 4 * 2**30
 """Largest file with weights that is read, in bytes: 4 GiB."""
@@ -46,11 +46,13 @@ DAMAGE = (
 
 def damaged(path: Path, reason: object) -> NoReturn:
     """Raise the CheckpointError `file_damaged`."""
+    if isinstance(reason, MiniGPTError):
+        raise CheckpointError("file_damaged", path=path, reason=reason)
     text = str(reason).strip() or type(reason).__name__
     raise CheckpointError("file_damaged", path=path, reason=text if text.endswith(".") else f"{text}.")
 
 
-def named(names: Iterable[str], most: int = 8, longest: int = 120) -> str:
+def named(names: Iterable[str], most: int = 40, longest: int = 120) -> str:
     """Return the first names for a message, each cut to `longest` characters, with an ellipsis where there are more."""
     first = list(islice(names, most + 1))
     shown = [name if len(name) <= longest else f"{name[:longest]}…" for name in first[:most]]

@@ -194,7 +194,10 @@ WRAPPERS = ("module.", "model.", "_forward_module.", "net.", "gpt.", "transforme
 """What parallel training, Lightning and larger modules put before names. `_orig_mod.` may even stand inside."""
 
 OTHER_ARCHITECTURES: tuple[tuple[str, str], ...] = (
-    (r"\.self_attn\.q_proj\.|\.mlp\.gate_proj\.|\.feed_forward\.w1\.|\.attention\.wq\.", "Llama"),
+    (r"(^|\.)encoder\.layers\.\d+\.self_attn\.[qkv]_proj\.", "BART or a relative"),
+    (r"(^|\.)decoder\.layers\.\d+\.self_attn\.[qkv]_proj\.", "OPT"),
+    (r"\.self_attn\.[qkv]_proj\.|\.mlp\.gate_proj\.|\.feed_forward\.w1\.|\.attention\.wq\.", "Llama or a relative"),
+    (r"(^|\.)transformer\.layer\.\d+\.attention\.[qkv]_lin\.", "DistilBERT"),
     (r"(^|\.)embeddings\.word_embeddings\.|\.attention\.self\.query\.", "BERT"),
     (r"(^|\.)gpt_neox\.|\.attention\.query_key_value\.", "GPT-NeoX"),
     (r"\.attn\.attention\.[qkv]_proj\.", "GPT-Neo"),
@@ -219,7 +222,11 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
     "n_head": ("n_head", "num_heads", "n_heads", "num_head", "heads", "num_attention_heads"),
     "n_layer": ("n_layer", "num_layers", "n_layers", "num_layer", "layers", "num_hidden_layers"),
     "dropout": ("dropout", "resid_pdrop", "drop_rate"),
-    "activation": ("activation", "activation_function", "act", "act_fn", "hidden_act", "nonlinearity"),
+    "activation": (
+        *("activation", "activation_function", "activation_fn", "activation_type", "act", "act_fn", "act_func"),
+        *("act_layer", "act_type", "hidden_act", "hidden_activation", "mlp_activation", "ffn_activation"),
+        *("ff_activation", "nonlinearity", "non_linearity", "nonlin"),
+    ),
     "bias": ("bias",),
     "qkv_bias": ("qkv_bias",),
     "head_bias": ("head_bias",),
@@ -227,9 +234,15 @@ SETTINGS: Mapping[str, tuple[str, ...]] = {
     "layer_norm_epsilon": ("layer_norm_epsilon", "layer_norm_eps", "ln_eps", "eps"),
 }
 """How the settings of a model are spelled."""
+ACTIVATION_SWITCHES: Mapping[str, tuple[Activation, Activation]] = {
+    **dict.fromkeys(("use_gelu", "gelu", "is_gelu", "with_gelu"), ("gelu", "relu")),
+    **dict.fromkeys(("use_relu", "relu", "is_relu", "with_relu"), ("relu", "gelu")),
+}
+"""Switches between the chapters' two non-linearities: what true means, and what false means."""
 SETTINGS_INSIDE = (
     *("model_args", "config", "model_config", "hyper_parameters", "hyperparameters", "hparams", "params"),
-    *("settings", "args", "gpt_config", "model"),
+    *("hyper_params", "hyperparams", "hyper", "hp", "cfg", "model_cfg", "model_params", "model_kwargs", "kwargs"),
+    *("settings", "args", "options", "gpt_config", "meta", "metadata", "model"),
 )
 """Entries of a saved dict, or of a config.json, that may hold the settings; later ones say less."""
 WEIGHTS_INSIDE = ("model", "model_state_dict", "state_dict", "model_state", "weights", "net", "parameters")

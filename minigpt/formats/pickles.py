@@ -1,9 +1,9 @@
 """Reading a pickle without unpickling it.
 
 A pickle is a program for a small stack machine. This is another machine for it, one that can only make plain values:
-dicts, lists, tuples, sets, strings, numbers. Where the program asks for anything else by name, the name is written down
-and a placeholder stands for what would have come of it: nothing is imported, looked up, called or built. The few names
-that a caller allows become calls of the caller's own functions.
+dicts, lists, tuples, sets, strings, bytes, whole and other numbers, True, False and None. Where the program asks for
+anything else by name, the name is written down and a placeholder stands for what would have come of it: nothing is
+imported, looked up, called or built. The few names that a caller allows become calls of the caller's own functions.
 """
 
 import pickletools

@@ -5,7 +5,14 @@ from pathlib import Path
 from typing import Any, cast
 
 from minigpt.errors import CheckpointError
-from minigpt.formats.names import ACTIVATIONS, MINGPT_HEADS, REFUSED_GPT2_SETTINGS, SETTINGS, SETTINGS_INSIDE
+from minigpt.formats.names import (
+    ACTIVATION_SWITCHES,
+    ACTIVATIONS,
+    MINGPT_HEADS,
+    REFUSED_GPT2_SETTINGS,
+    SETTINGS,
+    SETTINGS_INSIDE,
+)
 
 NUMBERS = ("vocab_size", "block_size", "n_embd", "n_head", "n_layer")
 LARGEST = 2**31
@@ -43,19 +50,38 @@ def _stated_here(place: Mapping[str, Any], path: Path) -> dict[str, Any]:
             found[name] = understood_activation(value, path)
         elif name in ("layer_norm_epsilon", "dropout") and isinstance(value, int | float):
             found[name] = float(value)
+    if "activation" not in found:
+        switch = next((name for name in ACTIVATION_SWITCHES if isinstance(place.get(name), bool)), None)
+        if switch is not None:
+            found["activation"] = ACTIVATION_SWITCHES[switch][0 if place[switch] else 1]
     model_type = place.get("model_type")
     if "n_head" not in found and isinstance(model_type, str) and model_type in MINGPT_HEADS and len(place) < 12:
         found["n_head"] = MINGPT_HEADS[model_type]
     return found
 
 
+def with_given(stated: Mapping[str, Any], given: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """Return what a file says about its model, and what a person says where the file does not.
+
+    Raises:
+        CheckpointError: `given_differs` if the two contradict each other.
+    """
+    for name, value in given.items():
+        if stated.get(name, value) != value:
+            raise CheckpointError("given_differs", path=path, name=name, given=value, found=stated[name])
+    return {**stated, **given}
+
+
 def understood_activation(name: str, path: Path) -> str:
-    """Return a non-linearity as `ModelConfig` spells it.
+    """Return a non-linearity as `ModelConfig` spells it; `nn.GELU()`, `F.gelu` and the like are understood.
 
     Raises:
         CheckpointError: `unsupported_setting` if this program has not got it.
     """
-    key = name.lower().replace("nn.", "").removesuffix("()")
+    key, _, arguments = name.lower().strip().removesuffix(")").partition("(")
+    key = key.rpartition(".")[2].strip()
+    if key == "gelu" and "tanh" in arguments:
+        key = "gelu_tanh"
     if key not in ACTIVATIONS:
         raise CheckpointError(
             "unsupported_setting", path=path, name="activation", value=repr(name), allowed=", ".join(ACTIVATIONS)

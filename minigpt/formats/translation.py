@@ -42,11 +42,13 @@ class Translated:
         layout: Where they come from.
         config: The architecture.
         parameters: Row of the layout's table, name in the file and tensor of each; no masks, and no tied `lm_head`.
+        assumed: Settings that the parameters do not show and that nothing states, so that they are the layout's usual.
     """
 
     layout: Layout
     config: ModelConfig
     parameters: tuple[tuple[Row, str, Stored], ...]
+    assumed: tuple[str, ...] = ()
 
     def with_tokens(self, count: int) -> "Translated":
         """Return the same model with the first rows of its vocabulary only."""
@@ -120,7 +122,9 @@ def translate(
     files = {each.storage.file: each.storage.file.size for each in given.values()}
     if sum(each.nbytes for _, _, each in parameters) > sum(files.values()):
         damaged(path, "several parameters share the same numbers")
-    return Translated(layout=layout, config=config, parameters=parameters)
+    # Only a transformer has the feed-forward networks that the activation belongs to.
+    assumed = ("activation",) if layout.kind == "transformer" and "activation" not in stated else ()
+    return Translated(layout=layout, config=config, parameters=parameters, assumed=assumed)
 
 
 def _recognised(given: Mapping[str, Stored], path: Path) -> tuple[Layout, _Source]:
@@ -311,6 +315,9 @@ def _check(
     for name, tensor in source.tensors.items():
         row, shape = known[name]
         called = source.called[name]
+        if tensor.size != shape and row.shape in ("4C C", "4C") and tensor.size[1:] == shape[1:]:
+            found = {"found": tensor.size[0], "expected": shape[0]}
+            raise CheckpointError("feed_forward_width", name=called, path=source.path, **found)
         if tensor.size != shape:
             raise CheckpointError("parameter_shape", name=called, path=source.path, got=tensor.size, expected=shape)
         if row.when == "may":
@@ -354,6 +361,6 @@ def _renamed(layout: Layout, row: Row, tensor: Tensor, n_head: int) -> dict[str,
     }
 
 
-def _listed(names: set[str], most: int = 8) -> str:
+def _listed(names: set[str], most: int = 40) -> str:
     shown = ", ".join(sorted(names)[:most]) or "–"
     return f"{shown}, … ({len(names)})" if len(names) > most else shown

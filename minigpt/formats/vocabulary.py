@@ -21,7 +21,7 @@ LISTS = ("chars", "characters", "stoi", "char_to_idx", "char2idx", "itos", "idx_
 
 
 def read_meta_pickle(path: Path) -> dict[str, Any]:
-    """Return what a nanoGPT `meta.pkl` holds, which may be dicts, lists, strings and numbers.
+    """Return what a nanoGPT `meta.pkl` holds, which may be plain values as `Machine` makes them.
 
     Raises:
         CheckpointError: `pickle_code` if it asks for anything else, `file_damaged` if it makes no sense.

@@ -6,6 +6,7 @@ from typing import Any
 import gradio as gr
 from gradio.components import Component
 
+from minigpt.exchange import UPLOAD_BYTES
 from minigpt.generation import MOST_CONTINUATIONS
 from minigpt.ui.language import Translated
 from minigpt.ui.links import SETTINGS
@@ -89,5 +90,5 @@ def running(is_running: bool) -> tuple[dict[str, Any], dict[str, Any]]:
     return gr.update(interactive=not is_running), gr.update(interactive=is_running)
 
 
-FIELDS = {"most": LONGEST, "continuations": MOST_CONTINUATIONS}
+FIELDS = {"most": LONGEST, "continuations": MOST_CONTINUATIONS, "upload": f"{UPLOAD_BYTES >> 30} GiB"}
 """What stands in the placeholders of the controls' words."""

@@ -59,6 +59,33 @@ def vocabulary_part(translated: Translated) -> VocabularyPart:
     return VocabularyPart(panel=panel, text=text, open=take, file=file)
 
 
+ACTIVATIONS: dict[str, str] = {"relu": "ReLU", "gelu": "GELU", "gelu_tanh": "GELU (tanh)"}
+"""What the activations are called, in every language."""
+
+
+def activation_choice(translated: Translated) -> gr.Radio:
+    """Make the choice of the activation, for a model whose file does not say it; hidden at first."""
+    return translated.make(
+        gr.Radio,
+        {"label": "activation.label"},
+        choices=[(name, activation) for activation, name in ACTIVATIONS.items()],
+        visible=False,
+        elem_id="activation",
+    )
+
+
+def activation_asked(ckpt: Checkpoint) -> dict[str, Any]:
+    """Return how the choice of the activation stands for a visitor's model."""
+    asked = "activation" in ckpt.assumed
+    return {"visible": asked, "value": ckpt.config.activation if asked else None}
+
+
+def assumed(language: str, ckpt: Checkpoint) -> list[str]:
+    """Return what is to be said about a model of which something was only assumed; nothing for other models."""
+    activation = ACTIVATIONS[ckpt.config.activation]
+    return [word(language, "activation.assumed", activation=activation)] if "activation" in ckpt.assumed else []
+
+
 def text_of(files: list[Received]) -> str:
     """Return the text in the first of the files that were received, and delete them.
 

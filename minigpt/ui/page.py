@@ -15,6 +15,7 @@ from gradio.components import Component
 from gradio.themes import Base, Default
 from gradio.utils import get_upload_folder
 
+from minigpt.config import Activation
 from minigpt.errors import MiniGPTError
 from minigpt.exchange import UPLOAD_BYTES
 from minigpt.ui.answers import Answers
@@ -28,7 +29,17 @@ from minigpt.ui.language import KEEP_LANGUAGE, LANGUAGE_OF, Translated, first_wo
 from minigpt.ui.links import COPY, SETTINGS, opened, opening
 from minigpt.ui.messages import describe
 from minigpt.ui.models import Models
-from minigpt.ui.own_model import VocabularyPart, choice, detected, text_of, upload_button, vocabulary_part
+from minigpt.ui.own_model import (
+    VocabularyPart,
+    activation_asked,
+    activation_choice,
+    assumed,
+    choice,
+    detected,
+    text_of,
+    upload_button,
+    vocabulary_part,
+)
 from minigpt.ui.prompt import PromptPart, prompt_part, samples
 from minigpt.ui.uploads import Mine, is_key, received
 from minigpt.ui.viewer import viewer_host
@@ -39,6 +50,8 @@ CSS = Path(__file__).with_name("page.css")
 CONTINUATIONS = 2
 """Continuations that run at the same time; the others wait in line."""
 MOST_WAITING = 64
+RECEIVED_BYTES = 2 * UPLOAD_BYTES
+"""Largest file that Gradio takes in, which knows only English: above what is opened, so that the page says no."""
 SWEEP_SECONDS = 600
 """How often, and after which time, files that were received and never opened are deleted."""
 FONTS = ["Pretendard", "Noto Sans KR", "Apple SD Gothic Neo", "Malgun Gothic", "system-ui", "sans-serif"]
@@ -85,7 +98,7 @@ def launch_options() -> dict[str, Any]:
         "head": f'<link rel="icon" href="data:image/svg+xml,{quote(_ICON)}">',
         "i18n": first_words(FIELDS),
         "footer_links": ["api", "gradio"],
-        "max_file_size": UPLOAD_BYTES,
+        "max_file_size": RECEIVED_BYTES,
         "run_history": False,
         "ssr_mode": False,
     }
@@ -140,6 +153,7 @@ class Page:
                 self.upload = upload_button(self.words)
                 self.language = language_switch()
         self.model_info = gr.Markdown(elem_id="model-info")
+        self.activation = activation_choice(self.words)
         self.vocabulary: VocabularyPart = vocabulary_part(self.words)
         with gr.Row(elem_id="inputs", equal_height=False):
             with gr.Column(scale=6, min_width=320):
@@ -190,7 +204,7 @@ class Page:
         self.model.input(
             self.choose_model,
             [self.language, self.model, self.prompt.box],
-            [self.viewer, *buttons, self.prompt.box, self.prompt.examples, self.model_info],
+            [self.viewer, *buttons, self.prompt.box, self.prompt.examples, self.model_info, self.activation],
             **ends,
         )
         self.language.input(
@@ -224,7 +238,8 @@ class Page:
     def _listen_to_uploads(self, ends: dict[str, Any]) -> None:
         given = [self.language, self.prompt.box]
         shown = [self.viewer, self.controls.generate, self.controls.stop, self.prompt.box, self.prompt.examples]
-        outputs = [*shown, self.model_info, self.model, self.vocabulary.panel, self.vocabulary.text]
+        shown += [self.model_info, self.activation]
+        outputs = [*shown, self.model, self.vocabulary.panel, self.vocabulary.text]
         options: dict[str, Any] = {
             **ends,
             "queue": True,
@@ -243,6 +258,12 @@ class Page:
             **options,
         )
         self.vocabulary.open.click(self.bring_text, [self.vocabulary.text, *given], outputs, **options)
+        self.activation.input(
+            self.choose_activation,
+            [self.activation, self.model, *given],
+            [*shown, self.model],
+            **options,
+        )
         self.demo.unload(self.leave)
 
     # --- what the listeners do ---------------------------------------------------------------------------------------
@@ -293,7 +314,19 @@ class Page:
         if text in CANDIDATES and examples and text not in examples:
             text = examples[0]
         shown = self.analyze(model, text)
-        return (*shown, text, gr.update(samples=samples(examples)), self._model_info(language, model))
+        asked = gr.update(**self._activation_asked(model))
+        return (*shown, text, gr.update(samples=samples(examples)), self._model_info(language, model), asked)
+
+    def choose_activation(
+        self, activation: Activation, model: str, language: str, text: str, request: gr.Request
+    ) -> tuple[Any, ...]:
+        """Look at the prompt with the same parameters and another activation, which the model's file does not say."""
+        session = _session(request)
+
+        def opened() -> Mine:
+            return self.models.uploads.choose_activation(session, model, activation)
+
+        return self._show_mine(opened, session, language, text)[:-2]
 
     def open_model(self, language: str, text: str, event: gr.EventData, request: gr.Request) -> tuple[Any, ...]:
         """Look at the prompt with a model that came after the page was opened, such as one just trained."""
@@ -332,7 +365,7 @@ class Page:
         except Exception as error:
             panel = gr.update(visible=self.models.uploads.is_waiting(session))
             same = cast(Any, gr.skip())
-            return (notice_of(error), *running(False), same, same, same, same, panel, same)
+            return (notice_of(error), *running(False), same, same, same, same, same, panel, same)
         picker = gr.update(choices=self._choices(language, session), value=mine.key)
         return (*self.choose_model(language, mine.key, text), picker, gr.update(visible=False), "")
 
@@ -343,7 +376,8 @@ class Page:
     def speak(self, language: str, model: str | None, request: gr.Request) -> list[Any]:
         """Say everything in another language."""
         choices = self._choices(language, _session(request))
-        words = self.words.updates(language, {self.model: {"choices": choices}})
+        asked = self._activation_asked(model)
+        words = self.words.updates(language, {self.model: {"choices": choices}, self.activation: asked})
         return [gr.HTML(language=language), self._model_info(language, model), *words]
 
     def open(self, language: str, model: str | None, text: str, link: object) -> list[Any]:
@@ -376,13 +410,20 @@ class Page:
         except MiniGPTError:
             return ""
         info = {**describe(ckpt), "parameters": f"{ckpt.parameters:,}"}
-        said = [word(language, "model.info", **info)]
+        said = [word(language, "model.info", **info), *assumed(language, ckpt)]
         loss: object = ckpt.training.get("validation_loss")
         if isinstance(loss, float):
             said.append(word(language, "model.loss", loss=f"{loss:.3f}"))
         if model and is_key(model):
             said.append(detected(language, self.models.uploads.find(model)))
         return " · ".join(said)
+
+    def _activation_asked(self, model: str | None) -> dict[str, Any]:
+        """Return how the choice of the activation stands: only a visitor's model can be given another."""
+        with suppress(MiniGPTError):
+            if model and is_key(model):
+                return activation_asked(self.models.load(model))
+        return {"visible": False}
 
     def _choices(self, language: str, session: str) -> list[tuple[str, str]]:
         own = [choice(language, mine) for mine in self.models.uploads.of(session)]

@@ -20,8 +20,10 @@ from typing import Any, cast
 
 from minigpt.analysis.patterns import trace_ids
 from minigpt.checkpoint import Checkpoint
+from minigpt.config import Activation
 from minigpt.errors import CheckpointError
-from minigpt.exchange import open_upload, with_vocabulary
+from minigpt.exchange import UPLOAD_BYTES, open_upload, with_activation, with_vocabulary
+from minigpt.formats.files import named, readable_size
 
 PREFIX = "mine:"
 """What every key starts with; no folder of a checkpoint is called so."""
@@ -134,6 +136,20 @@ class Uploads:
         ckpt = with_vocabulary(waiting.path, text)
         self._drop_waiting(session)
         return self._keep(session, waiting.name, ckpt)
+
+    def choose_activation(self, session: str, key: str, activation: Activation) -> Mine:
+        """Put a model of the session, whose activation was only assumed, in place of itself with another activation.
+
+        Raises:
+            CheckpointError: `upload_gone` if the session has no such model, else as `with_activation`.
+        """
+        mine = self.find(key)
+        if mine not in self.of(session):
+            raise CheckpointError("upload_gone")
+        ckpt = with_activation(mine.ckpt, activation)
+        with self._lock:
+            self._kept.pop(key, None)
+        return self._keep(session, mine.name, ckpt)
 
     def is_waiting(self, session: str) -> bool:
         """Return whether a model of the session waits for its vocabulary."""
@@ -260,6 +276,14 @@ def safe_name(name: str) -> str:
     return f"{stem[:LONGEST_NAME]}{dot}{ending[:LONGEST_NAME]}" if base else "file"
 
 
+def _check_sizes(files: Sequence[Received]) -> None:
+    """Refuse more than the page opens, before anything of it is read."""
+    size = sum(file.path.stat().st_size for file in files if file.path.is_file())
+    if size > UPLOAD_BYTES:
+        names, most = named(safe_name(file.name) for file in files), readable_size(UPLOAD_BYTES)
+        raise CheckpointError("upload_too_large", names=names, size=readable_size(size), most=most)
+
+
 def _moved(files: Sequence[Received], folder: Path) -> tuple[Path, str]:
     """Move files into a folder of their own; return the only one, or the folder of several, and the largest's name."""
     inside = folder / "upload"
@@ -267,6 +291,7 @@ def _moved(files: Sequence[Received], folder: Path) -> tuple[Path, str]:
     try:
         if not files:
             raise CheckpointError("file_damaged", path="–", reason="it did not arrive.")
+        _check_sizes(files)
         for number, file in enumerate(files):
             name = safe_name(file.name)
             target = inside / name

@@ -1,5 +1,6 @@
 """A model of one's own: opened from a file, kept for one session, refused with a sentence."""
 
+import copy
 import json
 import os
 import re
@@ -86,7 +87,7 @@ def test_a_file_of_the_chapters_opens_shows_its_heads_and_what_it_is_and_generat
     expect(page.locator("#model input")).to_have_value("mine: my model.pt")
     expect(viewer.head(LAYERS - 1, 2)).to_be_visible()
     expect(info(page)).to_contain_text(
-        re.compile(r"Layers × heads 4 × 3 · window 7 tokens · vocabulary 11 · [\d,]+ parameters · found: the chapters'")
+        re.compile(r"4 × 3 · window 7 tokens · vocabulary 11 · [\d,]+ parameters · .* · found: the chapters'")
     )
     found = re.search(r"tokenizer: characters · .* by at most (\S+)$", info(page).inner_text())
     assert 0 <= float(found[1]) < 1e-5
@@ -197,6 +198,41 @@ def test_what_one_visitor_brings_no_other_sees_and_it_is_forgotten_when_the_page
     while files_in(places["private"]) and time.monotonic() < deadline:
         other.page.wait_for_timeout(100)
     assert files_in(places["private"]) == []
+
+
+def test_an_activation_that_the_file_does_not_say_is_said_to_be_assumed_and_can_be_chosen(
+    page, viewer, with_characters, chapters
+):
+    choice = page.get_by_role("radiogroup", name=re.compile("^Activation")).or_(page.locator("#activation"))
+    expect(choice).to_have_count(0)
+    before = viewer.shown()
+    bring(page, with_characters)
+    viewer.redrawn(before)
+    expect(info(page)).to_contain_text("activation: ReLU, assumed; the file does not say")
+    expect(page.get_by_role("radio", name="ReLU")).to_be_checked()
+    viewer.type("dad")
+    viewer.choose(2, 1)
+    relu = viewer.weights()
+    before = viewer.shown()
+    page.get_by_role("radio", name="GELU", exact=True).check()
+    viewer.redrawn(before)
+    expect(info(page)).to_contain_text("activation: GELU, assumed")
+    viewer.choose(2, 1)
+    with torch.no_grad():
+        model = copy.deepcopy(chapters)
+        for block in model.blocks:
+            block.ffwd.net[1] = torch.nn.GELU()
+        weights = model(torch.tensor([[CHARACTERS.index(each) for each in "dad"]]))[1][2, 0, 1]
+    assert viewer.weights() != relu
+    for query, row in enumerate(viewer.weights()):
+        assert row[: query + 1] == pytest.approx(weights[query, : query + 1].tolist(), abs=0.0005)
+    assert models_of(page) == ["letters", "mine: my model.pt"]
+    page.get_by_text("한국어").click()
+    expect(info(page)).to_contain_text("활성화 함수: GELU(으)로 가정")
+    expect(page.get_by_role("radio", name="GELU", exact=True)).to_be_checked()
+    page.locator("#model input").click()
+    page.get_by_role("option", name="letters").click()
+    expect(page.get_by_role("radio", name="GELU", exact=True)).to_have_count(0)
 
 
 def test_only_the_two_newest_are_kept(page, viewer, with_characters, tmp_path):

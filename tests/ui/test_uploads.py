@@ -4,10 +4,12 @@ import pytest
 import torch
 
 from minigpt.errors import CheckpointError, CorpusError
+from minigpt.exchange import UPLOAD_BYTES
 from minigpt.ui import uploads
 from minigpt.ui.answers import Answers
 from minigpt.ui.models import Models
 from minigpt.ui.own_model import text_of
+from minigpt.ui.page import launch_options
 from minigpt.ui.uploads import Received, Uploads, received, safe_name
 from tests.foreign import CHARACTERS, loops, save
 
@@ -54,6 +56,18 @@ def arrive(tmp_path, model):
         return Received(name=name, path=path)
 
     return arrived
+
+
+def test_more_than_the_page_opens_is_refused_before_it_is_read_all_files_together(kept, arrive, monkeypatch, tmp_path):
+    files = [arrive("model.pt", content=b"x" * 70), arrive("meta.json", content=b"{}" * 20)]
+    monkeypatch.setattr(uploads, "UPLOAD_BYTES", 109)
+    monkeypatch.setattr(uploads, "open_upload", None)
+    with pytest.raises(
+        CheckpointError, match=r"^model\.pt, meta\.json has 0\.1 kB in all; the page opens at most 0\.1 kB"
+    ):
+        kept.open("a", files)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+    assert launch_options()["max_file_size"] > UPLOAD_BYTES  # so that this sentence is said, and not Gradio's
 
 
 def code_of(call, *given):

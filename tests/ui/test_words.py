@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from minigpt.errors import SENTENCES, MiniGPTError
+from minigpt.errors import SENTENCES, CheckpointError, ConfigError, MiniGPTError
 from minigpt.ui.words import LANGUAGES, WORDS, sentences, starting_with, word
+from minigpt.ui.words.reasons import REASONS
 
 ROOT = Path(__file__).resolve().parents[2]
 HANGUL = re.compile("[가-힣]")
@@ -66,6 +67,32 @@ def test_an_error_is_told_in_every_language_with_its_details():
     assert told["en"] == str(error) == "There is no model called <b>mine</b>. Choose one of a, b."
     assert told["ko"].startswith("<b>mine</b>")
     assert "a, b" in told["ko"]
+
+
+def test_causes_inside_an_error_are_told_in_korean_and_what_a_library_says_is_quoted():
+    def korean(reason):
+        return sentences(CheckpointError("file_damaged", path="b.pt", reason=reason))["ko"]
+
+    assert "zip 파일의 끝이 없습니다." in korean("File is not a zip file.")
+    assert "archive/data/3의 체크섬이 다릅니다." in korean("archive/data/3 has another checksum.")
+    assert "ln_f.bias: 중간에 잘렸습니다." in korean("ln_f.bias: it is cut short.")
+    assert "원래 메시지(영어)는 “some library's words”입니다." in korean("some library's words.")
+    header = korean("the header is no JSON: Expecting value: line 2 column 7 (char 9).")
+    assert "헤더가 JSON이 아닙니다. 2번째 줄 7번째 글자에서 JSON이 깨졌습니다." in header
+    inner = ConfigError("heads_do_not_divide", n_embd=10, n_head=3)
+    told = sentences(CheckpointError("checkpoint_config", path="b.pt", reason=inner))
+    assert told["ko"].endswith(sentences(inner)["ko"])
+    assert told["en"].endswith(str(inner))
+
+
+def test_every_cause_that_is_translated_is_one_that_the_package_or_python_gives():
+    ours = "".join(
+        path.read_text(encoding="utf-8") for path in (ROOT / "minigpt").rglob("*.py") if path.parent.name != "words"
+    )
+    ours = re.sub(r"\{[^{}]*\}", "{}", ours)
+    foreign = r"^[A-Z'].*(file|directory|denied|system|exists|device)|column|codec"
+    left_over = [each for each in REASONS if each not in ours and not re.search(foreign, each)]
+    assert left_over == ["the pickle in it {}"]  # all that is wrong with a pickle, in one
 
 
 def test_an_unknown_language_reads_english():

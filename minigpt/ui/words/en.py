@@ -14,7 +14,7 @@ WORDS: dict[str, str] = {
     "model.info": "Layers × heads {n_layer} × {n_head} · window {block_size} tokens · vocabulary {vocab_size} · {parameters} parameters",
     "model.loss": "validation loss {loss}",
     # a model of one's own
-    "upload.button": "Open your own",
+    "upload.button": "Open your own (≤ {upload})",
     "upload.mine": "mine: {name}",
     "upload.detected": "found: {layout} · tokenizer: {tokenizer} · logits differ from those of PyTorch's own attention by at most {difference}",
     "upload.layout_minigpt": "a checkpoint of this program",
@@ -24,6 +24,8 @@ WORDS: dict[str, str] = {
     "upload.layout_gpt2": "GPT-2 of Hugging Face",
     "upload.tokenizer_characters": "characters",
     "upload.tokenizer_tokenizers": "subwords",
+    "activation.label": "Activation, which the file does not say",
+    "activation.assumed": "activation: {activation}, assumed; the file does not say",
     "vocabulary.text": "The text that the model was trained on",
     "vocabulary.placeholder": "Paste all of it: its different characters become the vocabulary.",
     "vocabulary.open": "Open with this text",
