@@ -17,7 +17,7 @@ if TYPE_CHECKING:
         compare_intervention,
         compare_prompts,
     )
-    from minigpt.analysis.contributions import LogitShares, direct_logits, rollout, value_weighted
+    from minigpt.analysis.contributions import LogitShares, direct_logits, logit_weighted, rollout, value_weighted
     from minigpt.analysis.development import Development, head_development
     from minigpt.analysis.flow import Flow, Stage, debug_shapes, dropped_weights, flow, parameter_parts
     from minigpt.analysis.forward import Run, forward, head_means
@@ -114,6 +114,7 @@ __all__ = [
     "load_snapshots",
     "logit_bars",
     "logit_lens",
+    "logit_weighted",
     "ov_circuit",
     "parameter_parts",
     "positional_map",
@@ -141,7 +142,7 @@ _MODULES = {
         "compare_intervention",
         "compare_prompts",
     ),
-    "analysis.contributions": ("LogitShares", "direct_logits", "rollout", "value_weighted"),
+    "analysis.contributions": ("LogitShares", "direct_logits", "logit_weighted", "rollout", "value_weighted"),
     "analysis.development": ("Development", "head_development"),
     "analysis.flow": ("Flow", "Stage", "debug_shapes", "dropped_weights", "flow", "parameter_parts"),
     "analysis.forward": ("Run", "forward", "head_means"),

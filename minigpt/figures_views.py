@@ -189,10 +189,12 @@ def positional_map(pattern: Float[ndarray, "query key"], layer: int, head: int) 
 def contribution_map(
     values: Float[ndarray, "query key"], tokens: Sequence[str], *, start: int = 0, title: str = "", unit: str = ""
 ) -> go.Figure:
-    """Draw one head's value-weighted attention, or one layer of attention rollout.
+    """Draw one head's value-weighted attention, its shares of logits, or one layer of attention rollout.
+
+    Where anything is below 0, colours tell the sign: blue above 0, orange below, the middle 0.
 
     Args:
-        values: At least 0, and nothing in the future.
+        values: What each key gave to each query; the future is left empty.
         tokens: The text of each token.
         start: True position of the first.
         title: What is drawn.
@@ -211,8 +213,12 @@ def contribution_map(
         for query in range(len(tokens))
     ]
     places = start + np.arange(len(tokens))
-    figure = go.Figure(cells(drawn, hover, SEQUENTIAL, 0.0, largest(drawn), unit, x=places, y=places))
-    return square(figure, tokens, start, title)
+    if np.nanmin(drawn) < 0:
+        trace = diverging(drawn, hover, unit)
+        trace.update(x=places, y=places)
+    else:
+        trace = cells(drawn, hover, SEQUENTIAL, 0.0, largest(drawn), unit, x=places, y=places)
+    return square(go.Figure(trace), tokens, start, title)
 
 
 @runtime_checkable

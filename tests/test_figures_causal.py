@@ -6,7 +6,7 @@ import pytest
 from minigpt.analysis.ablation import what_if
 from minigpt.analysis.circuits import ov_circuit, positional_qk, qk_circuit
 from minigpt.analysis.compare import compare_heads, compare_prompts
-from minigpt.analysis.contributions import direct_logits, rollout, value_weighted
+from minigpt.analysis.contributions import direct_logits, logit_weighted, rollout, value_weighted
 from minigpt.analysis.forward import forward
 from minigpt.analysis.head_finder import find_heads
 from minigpt.analysis.interventions import Intervention
@@ -128,6 +128,11 @@ def test_positions_and_contributions_leave_the_future_empty(ckpt):
     assert np.isnan(drawn(figure).z[~past]).all()
     assert list(drawn(figure).x) == list(range(40, 53))
     assert drawn(figure).customdata[5][2].startswith("query '␣' (45), key 'b' (42): ")
+    shares = logit_weighted(ckpt, TEXT)[2, 1].numpy()
+    signed = drawn(contribution_map(shares, window.tokens, start=40))
+    assert (signed.z[past] == shares[past]).all()
+    assert (signed.zmin, signed.zmax) == pytest.approx((-np.abs(shares).max(), np.abs(shares).max()))
+    assert (list(signed.x), list(signed.y)) == (list(range(40, 53)), list(range(40, 53)))
     flow = rollout(inside.pattern[0])[-1].numpy()
     assert (drawn(contribution_map(flow, window.tokens)).z[past] == flow[past]).all()
     positions = positional_map(positional_qk(ckpt, 3, 0).pattern.numpy(), 3, 0)

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 from minigpt.analysis.ablation import what_if
 from minigpt.analysis.circuits import ov_circuit
 from minigpt.analysis.compare import compare_prompts
-from minigpt.analysis.contributions import direct_logits, value_weighted
+from minigpt.analysis.contributions import direct_logits, logit_weighted, rollout, value_weighted
 from minigpt.analysis.forward import forward
 from minigpt.analysis.head_finder import find_heads, probe_heads
 from minigpt.analysis.interventions import Intervention
@@ -250,6 +250,28 @@ def test_the_cells_of_all_heads_can_show_weights_with_their_values(viewer, page,
     expect(page.get_by_text("‖αvW_O‖")).to_contain_text(f"0 to {round(most, 3):g}")
     viewer.hover(19, 3, len(PROMPT))
     expect(viewer.tip).to_have_text(re.compile(r"query '\.' \(19\), key '␣' \(3\), weights × values: \d"))
+
+
+def test_shares_of_the_next_logit_and_rollout_are_drawn(viewer, page, random_checkpoint):
+    views = page.get_by_role("combobox", name="Drawn")
+    views.select_option("logit")
+    shown = drawn(viewer, "brought to the next logit")
+    expected = logit_weighted(random_checkpoint, PROMPT)
+    most = float(expected.abs().max())
+    for query in (0, 5, 19):
+        assert shown[query][: query + 1] == pytest.approx(expected[2, 1, query, : query + 1].tolist(), abs=most / 900)
+    ends = viewer.heatmap.evaluate("plot => [plot.data[0].zmin, plot.data[0].zmax]")
+    assert ends == pytest.approx([-most, most], rel=1e-3)
+    expect(page.get_by_text("what a key brought through this head to the logit")).to_be_visible()
+    for query, token in ((6, "␣"), (19, direct_logits(random_checkpoint, PROMPT).token)):
+        viewer.hover(query, 3, len(PROMPT))
+        expect(viewer.tip).to_contain_text(f"brought to the logit of '{SIGNS.get(token, token)}': ")
+    views.select_option("rollout")
+    shown = drawn(viewer, "rollout through layers")
+    inside = forward(random_checkpoint.model, torch.tensor(random_checkpoint.tokenizer.encode(PROMPT))).inside
+    flow = rollout(inside.pattern[0])[2]
+    for query in (0, 5, 19):
+        assert shown[query][: query + 1] == pytest.approx(flow[query, : query + 1].tolist(), abs=1 / 1900)
 
 
 def test_what_a_change_does_to_the_weights_is_drawn_around_zero(viewer, page, random_checkpoint):

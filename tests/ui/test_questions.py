@@ -11,7 +11,7 @@ from minigpt import wire
 from minigpt.analysis.ablation import compare_continuations, what_if
 from minigpt.analysis.circuits import ov_circuit, positional_qk, qk_circuit
 from minigpt.analysis.compare import compare_checkpoints, compare_heads, compare_intervention, compare_prompts
-from minigpt.analysis.contributions import direct_logits, rollout, value_weighted
+from minigpt.analysis.contributions import direct_logits, logit_weighted, rollout, value_weighted
 from minigpt.analysis.flow import debug_shapes, dropped_weights, flow, parameter_parts
 from minigpt.analysis.forward import forward
 from minigpt.analysis.head_finder import find_heads, probe_heads
@@ -196,6 +196,7 @@ def test_every_view_is_the_analysis_to_half_a_thousandth_of_its_scale(answers, i
     before, after = found.inside_before.pattern[0], found.inside_after.pattern[0]
     expected = {
         "value": value_weighted(ckpt.model, inside),
+        "logit": logit_weighted(ckpt, TEXT),
         "rollout": rollout(inside.pattern[0])[:, None].expand(-1, 2, -1, -1),
         "after": after,
         "difference": after - before,
@@ -204,7 +205,7 @@ def test_every_view_is_the_analysis_to_half_a_thousandth_of_its_scale(answers, i
         numbers, half, message = seen(answers, ids, view, change)
         assert np.abs(numbers - cells.numpy()).max() <= half, view
         assert (message["low"], message["top"]) == (
-            pytest.approx(-float(cells.abs().max()) if view == "difference" else 0),
+            pytest.approx(-float(cells.abs().max()) if view in ("logit", "difference") else 0),
             pytest.approx(1 if view in ("rollout", "after") else float(cells.abs().max())),
         )
     assert float(expected["difference"].min()) < -0.01 < 0.01 < float(expected["difference"].max())
