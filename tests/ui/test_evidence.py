@@ -178,6 +178,26 @@ def test_each_key_hidden_once(page, random_checkpoint):
     expect(page.get_by_text("L0H3: 't' (6) does not see 'e' (2)")).to_be_visible()
 
 
+def test_both_sweeps_measure_the_token_that_was_picked(viewer, page, random_checkpoint):
+    tokens = page.get_by_role("combobox", name="Probability of the token")
+    tokens.select_option(index=3)
+    token = int(tokens.input_value())
+    expected = sweep(random_checkpoint, PROMPT, position=6, token=token)
+    piece = SIGNS.get(expected.token, expected.token)
+    parts, keys = (page.locator(".mg-sweeps > .mg-swept").nth(place) for place in (0, 1))
+    expect(parts.get_by_role("status")).to_contain_text(f"'{piece}' after position 6 has probability")
+    cells = page.locator(".mg-effect-map .mg-effect")
+    expect(cells.nth(5 + 2)).to_have_text(signed(float(expected.head_map("probability")[1, 2])))
+    page.get_by_role("button", name="Hide each key once").click()
+    by_key = edge_sweep(random_checkpoint, PROMPT, 0, 3, query=6, position=6, token=token)
+    expect(keys.get_by_role("status")).to_contain_text(f"'{piece}' has probability")
+    change = signed(float(by_key.keys.probability[3]))
+    expect(keys.locator(".mg-bars-bar").nth(3)).to_have_attribute("title", re.compile(re.escape(f": {change}") + "$"))
+    viewer.token(5).click()
+    expect(tokens).to_have_value("")
+    viewer.token(6).click()
+
+
 def test_another_text_is_asked_anew(viewer, page, random_checkpoint):
     viewer.type("the dog sat.")
     expected = what_if(random_checkpoint, "the dog sat.", Intervention(edges_off=((0, 3, 6, 2),)))

@@ -169,8 +169,10 @@ def test_the_sweep_is_the_one_of_the_analysis(ask, ckpt, replace):
 
 
 def test_the_edge_sweep_is_the_one_of_the_analysis(ask, ckpt):
-    found = ask("edge_sweep", {"layer": 1, "head": 1, "query": 9, "position": 12, "rest": "keep"})
-    expected = edge_sweep(ckpt, TEXT, 1, 1, query=9, position=12, renormalise=False)
+    found = ask("edge_sweep", {"layer": 1, "head": 1, "query": 9, "position": 12, "token": 7, "rest": "keep"})
+    expected = edge_sweep(ckpt, TEXT, 1, 1, query=9, position=12, token=7, renormalise=False)
+    assert (found["token"], found["probability"]) == (expected.token, pytest.approx(expected.probability, rel=1e-3))
+    assert found["keys"]["probability"] == pytest.approx(expected.keys.probability.tolist(), rel=1e-3, abs=1e-7)
     assert found["weight"] == pytest.approx(expected.weight.tolist(), rel=1e-3)
     assert len(found["weight"]) == 10
     assert found["keys"]["kl"] == pytest.approx(expected.keys.kl.tolist(), rel=1e-3, abs=1e-7)
@@ -527,6 +529,7 @@ def test_a_change_that_the_model_cannot_have_is_a_sentence(refused, change, code
         ("sweep", {"replace": "noise"}, None, "wrong_type"),
         ("edge_sweep", {"layer": 3, "head": 0, "query": 2}, None, "wrong_type"),
         ("edge_sweep", {"layer": 0, "head": 0}, None, "wrong_type"),
+        ("edge_sweep", {"layer": 0, "head": 0, "query": 2, "token": 28}, None, "wrong_type"),
         ("edge_sweep", {"layer": 0, "head": 0, "query": 2, "rest": []}, None, "wrong_type"),
         ("continuations", {"change": NOTHING, "length": 10**6}, None, "wrong_type"),
         (

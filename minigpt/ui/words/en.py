@@ -273,6 +273,7 @@ WORDS: dict[str, str] = {
     "viewer.whatif_same": "Both are the same.",
     "viewer.sweep": "Each part removed by itself",
     "viewer.sweep_hint": "Takes every head and every feed-forward network away once, from the model as it is.",
+    "viewer.sweep_token": "Probability of the token",
     "viewer.sweep_start": "Remove each part once",
     "viewer.sweep_effect": "What is measured",
     "viewer.sweep_probability": "probability",

@@ -380,6 +380,7 @@ WORDS: dict[str, str] = {
     "viewer.whatif_same": "둘이 같습니다.",
     "viewer.sweep": "부분을 하나씩 빼 보기",
     "viewer.sweep_hint": "원래 모델에서 헤드와 Feed Forward Network를 하나씩 빼 봅니다.",
+    "viewer.sweep_token": "확률을 재는 토큰",
     "viewer.sweep_start": "하나씩 빼 보기",
     "viewer.sweep_effect": "무엇을 재나요",
     "viewer.sweep_probability": "확률",
