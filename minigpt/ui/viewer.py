@@ -71,5 +71,6 @@ def viewer_host(answers: Answers) -> gr.HTML:
         words=starting_with("viewer."),
         language="en",
         models=[],
+        own_models=[],
         remarks=None,
     )

@@ -46,6 +46,7 @@ def answers(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models")
     save_random_model(folder / "one", CHARACTERS, n_layer=3, n_head=2, block_size=24)
     save_random_model(folder / "other", CHARACTERS, n_layer=3, n_head=2, block_size=24, seed=9)
+    save_random_model(folder / "small", CHARACTERS, n_layer=2, n_head=1, block_size=24)
     return Answers(Models(folder))
 
 
@@ -447,6 +448,12 @@ def test_a_head_is_compared_with_another_in_another_model_or_changed(ask, ckpt, 
     found = ask("compare", {"layer": 1, "head": 1, "model": "other"})
     expected = compare_checkpoints(ckpt, answers.models.load("other"), TEXT)
     same_cells(found["second"], expected.second[1, 1])
+    found = ask("compare", {"layer": 2, "head": 1, "model": "small"})
+    assert found == {"shape": [2, 1], "slots": None}
+    found = ask("compare", {"layer": 2, "head": 1, "model": "small", "other_layer": 1, "other_head": 0})
+    expected = compare_heads(ckpt, TEXT, (2, 1), (1, 0), other=answers.models.load("small"))
+    assert (found["other"], found["shape"], found["distances"]) == ([1, 0], [2, 1], None)
+    same_cells(found["second"], expected.second[0, 0])
     found = ask("compare", {"layer": 2, "head": 1, "change": {**NOTHING, "heads_off": [[0, 0]]}})
     expected = compare_intervention(ckpt, TEXT, Intervention(heads_off=((0, 0),)))
     same_cells(found["first"], expected.first[2, 1])
