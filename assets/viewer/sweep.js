@@ -124,7 +124,7 @@ export function sweepView({ store, words, host }) {
     }
     const translate = words();
     say(title, translate('sweep'));
-    say(hint, translate('sweep_hint'));
+    say(hint, [translate('sweep_hint'), ...(state.whatIf.mode === 'mean' ? [translate('sweep_mean')] : [])].join(' '));
     pick.show(translate('sweep_token'), translate, analysis, query);
     start.name(translate('sweep_start'));
     effects.name(translate('sweep_effect'), (name) => translate(`sweep_${name}`));

@@ -50,7 +50,7 @@ const headsOf = (layers, heads) => Array.from({ length: layers * heads }, (_, in
 });
 
 /** @param {object} options What was asked. @returns {typeof WITH[number]} With what the head is compared. */
-const kindOf = (options) => WITH.find((kind) => kind in options) ?? 'head';
+const kindOf = (options) => WITH.find((kind) => kind !== 'head' && kind in options) ?? 'head';
 
 /**
  * @param {Tools} tools

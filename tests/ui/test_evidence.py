@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from minigpt.analysis.ablation import what_if
 from minigpt.analysis.circuits import ov_circuit
-from minigpt.analysis.compare import compare_prompts
+from minigpt.analysis.compare import compare_heads, compare_prompts
 from minigpt.analysis.contributions import direct_logits, logit_weighted, rollout, value_weighted
 from minigpt.analysis.forward import forward
 from minigpt.analysis.head_finder import find_heads, probe_heads
@@ -314,6 +314,22 @@ def test_what_a_change_does_to_the_weights_is_drawn_around_zero(viewer, page, ra
     expect(page.get_by_role("heading", name="All heads", exact=True)).to_be_visible()
 
 
+def test_heads_are_replaced_by_their_mean_and_the_page_says_over_what(viewer, page, random_checkpoint):
+    viewer.token(6).click()
+    over_text = page.get_by_text("hands over its mean output over this text")
+    expect(over_text).to_be_hidden()
+    page.get_by_role("radio", name="mean over the text").click()
+    page.get_by_role("button", name="Change L0H2").click()
+    expected = what_if(random_checkpoint, PROMPT, Intervention(heads_off=((0, 2),), replace="mean"))
+    expect(page.locator(".mg-loss")).to_contain_text(f"{expected.loss_before:.4f} → {expected.loss_after:.4f}")
+    expect(over_text).to_be_visible()
+    expect(page.get_by_text("For the continuations the mean is taken over the prompt alone.")).to_be_visible()
+    means = sweep(random_checkpoint, PROMPT, position=6, replace="mean").head_map("probability")
+    cells = page.locator(".mg-effect-map .mg-effect")
+    expect(cells.nth(5 + 3)).to_have_text(signed(float(means[1, 3])))
+    expect(page.get_by_text("heads are replaced by their mean over this text")).to_be_visible()
+
+
 def test_a_logit_is_shown_as_the_sum_of_its_terms_and_a_bar_chooses_its_head(viewer, page, random_checkpoint):
     tab(page, "Inside").click()
     viewer.token(6).click()
@@ -415,6 +431,31 @@ def test_an_edited_text_is_compared_and_a_cell_is_marked_in_all_three_maps(page,
     )
     marked = maps.evaluate_all("all => all.map(({ layout: { shapes: [{ x0, y0 }] } }) => [x0, y0])")
     assert marked == [[0.5, 1.5]] * 3
+
+
+def maps_of(page, *titles):
+    """Wait for the maps with these titles, and return what Plotly draws in the last rows of the first two."""
+    headings = page.locator(".mg-compared h3")
+    expect(headings).to_have_text([*titles, "Difference: blue more, orange less"])
+    maps = page.locator(".mg-compared .mg-chart").evaluate_all("all => all.map(plot => plot.data[0].z.at(-1))")
+    return maps[:2]
+
+
+def test_a_head_is_compared_with_another_and_with_itself_after_the_change(page, random_checkpoint):
+    page.get_by_role("radio", name="another head").click()
+    page.get_by_role("combobox", name="The other head").select_option(label="L2H3")
+    expected = compare_heads(random_checkpoint, PROMPT, (0, 1), (2, 3))
+    first, second = maps_of(page, "L0H1, the chosen head", "L2H3, the other head")
+    assert first == pytest.approx(expected.first[0, 0, -1].tolist(), abs=1e-4)
+    assert second == pytest.approx(expected.second[0, 0, -1].tolist(), abs=1e-4)
+    page.get_by_role("button", name=re.compile("^L2H1(,|$)")).click()
+    page.get_by_role("radio", name="the changed model").click()
+    change = Intervention(heads_off=((0, 2),), replace="mean")
+    found = what_if(random_checkpoint, PROMPT, change)
+    before, after = maps_of(page, "L2H1, before", "L2H1, after")
+    assert before == pytest.approx(found.inside_before.pattern[0, 2, 1, -1].tolist(), abs=1e-4)
+    assert after == pytest.approx(found.inside_after.pattern[0, 2, 1, -1].tolist(), abs=1e-4)
+    assert before != pytest.approx(after, abs=1e-3)
 
 
 @pytest.mark.parametrize("name", ["Heads", "What if", "Compare", "Inside"])
