@@ -36,7 +36,7 @@ const KINDS = /** @type {const} */ (['qk', 'ov', 'position']);
  * @param {Translate} translate
  * @returns {string[]}
  */
-function partDrawn({ analysis }, value, translate) {
+export function partDrawn({ analysis }, value, translate) {
   if (analysis === null || value === null) {
     return [];
   }

@@ -282,6 +282,15 @@ def test_shares_of_the_next_logit_and_rollout_are_drawn(viewer, page, random_che
         assert shown[query][: query + 1] == pytest.approx(expected[2, 1, query, : query + 1].tolist(), abs=most / 900)
     ends = viewer.heatmap.evaluate("plot => [plot.data[0].zmin, plot.data[0].zmax]")
     assert ends == pytest.approx([-most, most], rel=1e-3)
+    # Around 0, the scale is the one that was chosen for all pictures; so is a range for each head.
+    stops = viewer.heatmap.evaluate("plot => plot.data[0].colorscale.map(([place]) => place)")
+    assert stops[16:20] == pytest.approx([0.5 + (place / 16) ** 2 / 2 for place in range(4)])
+    page.get_by_label("A range for each head").check()
+    reached = float(expected[2, 1, 10:].abs().max())
+    page.wait_for_function("most => document.querySelector('.js-plotly-plot').data[0].zmax < most * 0.99", arg=most)
+    ends = viewer.heatmap.evaluate("plot => [plot.data[0].zmin, plot.data[0].zmax]")
+    assert ends == pytest.approx([-reached, reached], abs=most / 900)
+    page.get_by_label("A range for each head").uncheck()
     expect(page.get_by_text("what a key brought through this head to the logit")).to_be_visible()
     for query, token in ((6, "␣"), (19, direct_logits(random_checkpoint, PROMPT).token)):
         viewer.hover(query, 3, len(PROMPT))
@@ -401,6 +410,24 @@ def test_another_token_is_asked_about_what_follows_it_even_while_the_sum_was_out
     parts["one logit as a sum"].click()
     expect(tokens).to_have_value("")
     expect(page.get_by_text(re.compile(r"^The logit of .* after .* \(4\) is "))).to_be_visible()
+
+
+def test_what_of_a_large_circuit_is_drawn_is_said(page):
+    script = """async (given) => {
+        const main = performance.getEntriesByType('resource').find(({ name }) => name.endsWith('/main.js')).name;
+        const { partDrawn } = await import(new URL('circuits.js', main).href);
+        const analysis = { ids: [1, 2, 2, 3, 9], checkpoint: { block_size: 300, vocab_size: 500 } };
+        return given.map((value) => partDrawn({ analysis }, value, (key, values) => [key, values]));
+    }"""
+    positions = [{"kind": "position", "pattern": [[0]] * count} for count in (256, 300)]
+    tokens = [{"kind": "ov", "rows": [1, 2, 3], "matrix": matrix} for matrix in (None, [[0]])]
+    assert page.evaluate(script, [*positions, *tokens, None]) == [
+        [["circuit_position_first", {"count": 256, "all": 300}]],
+        [],
+        [["circuit_rows_of_text", {"vocab": 500, "rows": 3, "distinct": 4}]],
+        [],
+        [],
+    ]
 
 
 def test_an_edited_text_is_compared_and_a_cell_is_marked_in_all_three_maps(page, random_checkpoint):
