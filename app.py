@@ -1,6 +1,7 @@
 """Build the page and serve it: `python app.py`.
 
-The address comes from GRADIO_SERVER_NAME and GRADIO_SERVER_PORT, the models from MINIGPT_CHECKPOINTS; with
+The address comes from GRADIO_SERVER_NAME and GRADIO_SERVER_PORT, the models from MINIGPT_CHECKPOINTS, results of
+experiments from MINIGPT_EXPERIMENTS; MINIGPT_TRAIN=1 lets everyone train from the page, MINIGPT_TRAIN=0 no one. With
 MINIGPT_OPEN_BROWSER=1 a browser opens on the page. With `--mcp` or MINIGPT_MCP=1 it is a server of tools as well.
 """
 

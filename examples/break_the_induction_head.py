@@ -35,6 +35,7 @@ def main() -> None:
     twice = minigpt.compare_continuations(ckpt, TEXT, Intervention(heads_off=heads), max_new_tokens=30, seed=2)
     print("As it is:  ", repr("".join(twice.before)))
     print("Without:   ", repr("".join(twice.after)), f"(they part at token {twice.first_difference})")
+    minigpt.continuation_map(twice).show()
 
 
 if __name__ == "__main__":

@@ -17,7 +17,15 @@ if TYPE_CHECKING:
         compare_intervention,
         compare_prompts,
     )
-    from minigpt.analysis.contributions import LogitShares, direct_logits, logit_weighted, rollout, value_weighted
+    from minigpt.analysis.contributions import (
+        Contributions,
+        LogitShares,
+        contributions,
+        direct_logits,
+        logit_weighted,
+        rollout,
+        value_weighted,
+    )
     from minigpt.analysis.development import Development, head_development
     from minigpt.analysis.flow import Flow, Stage, debug_shapes, dropped_weights, flow, parameter_parts
     from minigpt.analysis.forward import Run, forward, head_means
@@ -30,7 +38,8 @@ if TYPE_CHECKING:
     from minigpt.config import ModelConfig, TrainingConfig
     from minigpt.errors import CheckpointError, ConfigError, CorpusError, MiniGPTError, PromptError
     from minigpt.figures import attention_grid, attention_heatmap
-    from minigpt.figures_causal import edge_bars, head_scatter, kl_bars, logit_bars, score_map, sweep_map
+    from minigpt.figures_causal import continuation_map, edge_bars, kl_bars, logit_bars, sweep_map
+    from minigpt.figures_heads import development_curves, head_scatter, score_map
     from minigpt.figures_views import circuit_map, contribution_map, difference_map, lens_map, positional_map
     from minigpt.generation import Continuation, Distribution, Step, continuations, generate, generate_several
     from minigpt.model import (
@@ -55,6 +64,7 @@ __all__ = [
     "Comparison",
     "ConfigError",
     "Continuation",
+    "Contributions",
     "CorpusError",
     "Development",
     "Distribution",
@@ -90,9 +100,12 @@ __all__ = [
     "compare_heads",
     "compare_intervention",
     "compare_prompts",
+    "continuation_map",
     "continuations",
     "contribution_map",
+    "contributions",
     "debug_shapes",
+    "development_curves",
     "difference_map",
     "direct_logits",
     "dropped_weights",
@@ -142,7 +155,15 @@ _MODULES = {
         "compare_intervention",
         "compare_prompts",
     ),
-    "analysis.contributions": ("LogitShares", "direct_logits", "logit_weighted", "rollout", "value_weighted"),
+    "analysis.contributions": (
+        "Contributions",
+        "LogitShares",
+        "contributions",
+        "direct_logits",
+        "logit_weighted",
+        "rollout",
+        "value_weighted",
+    ),
     "analysis.development": ("Development", "head_development"),
     "analysis.flow": ("Flow", "Stage", "debug_shapes", "dropped_weights", "flow", "parameter_parts"),
     "analysis.forward": ("Run", "forward", "head_means"),
@@ -150,7 +171,8 @@ _MODULES = {
     "analysis.interventions": ("Intervention",),
     "analysis.lens": ("Lens", "logit_lens"),
     "analysis.sweeps": ("EdgeSweep", "Sweep", "edge_sweep", "sweep"),
-    "figures_causal": ("edge_bars", "head_scatter", "kl_bars", "logit_bars", "score_map", "sweep_map"),
+    "figures_causal": ("continuation_map", "edge_bars", "kl_bars", "logit_bars", "sweep_map"),
+    "figures_heads": ("development_curves", "head_scatter", "score_map"),
     "figures_views": ("circuit_map", "contribution_map", "difference_map", "lens_map", "positional_map"),
     "analysis.patterns": ("Trace", "trace"),
     "checkpoint": ("Checkpoint", "list_checkpoints", "load_checkpoint", "save_checkpoint"),

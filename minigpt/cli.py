@@ -7,6 +7,8 @@ Imports what needs PyTorch only inside the commands, so that `--help` is quick.
 """
 
 import argparse
+import json
+import math
 import os
 import shlex
 import signal
@@ -14,7 +16,7 @@ import socket
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args, get_origin, get_type_hints
@@ -87,6 +89,12 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--resume", action="store_true", help="go on with the run in --out, with its own settings")
     parser.add_argument("--threads", type=_positive, help="processor threads of a process (default: PyTorch's choice)")
     parser.add_argument("--processes", type=_positive, default=1, help="processes that share every batch (default: 1)")
+    parser.add_argument(
+        "--records",
+        action="store_true",
+        help="write what is known after each step to the output stream, as a line of JSON; the run stops, saved, when "
+        "nobody reads it any more",
+    )
     _add_settings(parser.add_argument_group("model"), ModelConfig, leave_out=("vocab_size",))
     _add_settings(parser.add_argument_group("training"), TrainingConfig)
     parser.set_defaults(command=_train)
@@ -208,7 +216,7 @@ def _train_here(options: argparse.Namespace, given: list[str]) -> int:
         _say(f"{corpus.name}: {len(corpus.text):,} characters, {tokenizer.vocab_size} different")
         _say(f"{model.config.kind}: {count:,} parameters; {training.steps:,} steps; writing to {out}")
     records = train(model, tokenizer, corpus.text, training, out=out, resume=options.resume, notes=notes)
-    finished = _watch(records, training.steps, shown=first)
+    finished = _watch(records, training.steps, shown=first, told=first and options.records)
     if not finished:
         _say(f"stopped; go on with: python -m minigpt train --resume --out {shlex.quote(str(out))}")
         return STOPPED
@@ -217,8 +225,15 @@ def _train_here(options: argparse.Namespace, given: list[str]) -> int:
     return 0
 
 
-def _watch(records: Any, steps: int, *, shown: bool) -> bool:  # noqa: ANN401 (a generator that is closed)
-    """Draw the progress, and return whether the run came to its end rather than being asked to stop."""
+def _watch(records: Any, steps: int, *, shown: bool, told: bool) -> bool:  # noqa: ANN401 (a generator that is closed)
+    """Draw the progress, and return whether the run came to its end rather than being asked to stop.
+
+    Args:
+        records: The run; whatever happens, it is closed, and with it saved.
+        steps: Its steps.
+        shown: Whether to draw at all.
+        told: Whether to write each record to the output stream as well.
+    """
     from tqdm import tqdm
 
     asked: list[int] = []
@@ -231,6 +246,8 @@ def _watch(records: Any, steps: int, *, shown: bool) -> bool:  # noqa: ANN401 (a
         with tqdm(total=steps, unit="step", disable=not shown, dynamic_ncols=True) as bar:
             for record in records:
                 bar.update(record.step - bar.n)
+                if told:
+                    print(_line(record), flush=True)
                 if record.step:
                     speed = f"{record.tokens_per_second:,.0f} tokens/s"
                     bar.set_postfix_str(f"loss {record.loss:.3f}, {speed}", refresh=False)
@@ -238,12 +255,20 @@ def _watch(records: Any, steps: int, *, shown: bool) -> bool:  # noqa: ANN401 (a
                     losses = f"train {record.train_loss:.4f}, validation {record.validation_loss:.4f}"
                     bar.write(f"step {record.step:>5}: {losses}", file=sys.stderr)
                 if asked and record.step < steps:
-                    records.close()
                     return False
     finally:
+        records.close()
         for number, handler in before.items():
             signal.signal(number, handler)
     return True
+
+
+def _line(record: Any) -> str:  # noqa: ANN401 (a dataclass of a module with PyTorch)
+    """Return a record as a line of JSON, which has no NaN."""
+    values: dict[str, Any] = asdict(record)
+    return json.dumps(
+        {name: value if value is None or math.isfinite(value) else None for name, value in values.items()}
+    )
 
 
 def _finish(out: Path, corpus: "Corpus", training: TrainingConfig) -> str:

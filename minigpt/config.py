@@ -201,7 +201,8 @@ class TrainingConfig:
         repeat_from: First step with such windows.
         evaluate_every: Steps between two estimates of the losses; the first is made before the first step.
         evaluate_batches: Batches in one estimate, for each of the two splits.
-        save_every: Steps between two saves of the checkpoint and of the state to resume from.
+        save_every: Steps between two saves of the checkpoint and of the state to resume from; at a snapshot they are
+            saved as well.
         snapshots: Snapshots of the model that are kept on the way, for each tenfold of steps: 2 keeps those of steps 0,
             10, 30, 100, 300 … and the last, where the losses are estimated as well. 0 keeps none.
         precision: In what numbers a step multiplies matrices. `"bfloat16"` rounds them to 3 digits (the weights and

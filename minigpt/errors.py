@@ -157,9 +157,17 @@ SENTENCES: dict[str, str] = {
         "folder that holds your checkpoints."
     ),
     "compare_differs": (
-        "{path} holds the records of another experiment, text or length, or is damaged. Choose another folder with "
-        "--out, or delete this one."
+        "{path} holds the records of another experiment, or of one with another size, text or length. Choose another "
+        "folder with --out, or delete this one."
     ),
+    "experiment_damaged": (
+        "{path} cannot be read: it is damaged, or no file of an experiment. Delete its folder, or repeat the "
+        "experiment into another one with: python -m minigpt compare"
+    ),
+    "no_experiments": (
+        "There are no results of experiments in {folder}. Make some with: python -m minigpt compare activation"
+    ),
+    "unknown_experiment": "There are no results called {name}. Choose one of {choices}.",
     "no_runs": "No model in {folder} has a training history. Train one with: python -m minigpt train",
     "unknown_snapshot": "{name} has no snapshot of step {step}; it has those of the steps {steps}.",
     "unknown_model": "There is no model called {name}. Choose one of {choices}.",
@@ -205,6 +213,32 @@ SENTENCES: dict[str, str] = {
         "One of the training processes ended unexpectedly (status {status}). The last saved state is whole; go on with "
         "--resume."
     ),
+    "train_off": (
+        "Training from the page is for people at the machine that it runs on, and off where others can reach it. "
+        "Whoever starts the app can allow it with MINIGPT_TRAIN=1."
+    ),
+    "train_busy": "{name} is being trained, and one model at a time is. Wait until it has ended, or stop it first.",
+    "train_no_text": "There is no text to train on. Paste one, or choose a text file.",
+    "train_text_too_large": "The text has {size}; at most {most} are trained on from the page. Use a part of it.",
+    "train_text_too_short": (
+        "The text has {count} characters; these settings need {needed}, so that the tenth that is held out holds a "
+        "window of {window} and the character after it. Use a longer text, or settings with a smaller window."
+    ),
+    "train_vocabulary": (
+        "The text has {count} different characters; {least} to {most} can be trained on. Each has a row of its own in "
+        "both tables of the model, and fewer than {least} leave its heads nothing to tell apart. Use a text in one "
+        "language, or leave rare characters out."
+    ),
+    "train_name": (
+        "A model cannot be called “{name}”. Use 1 to 40 letters or digits; inside also blanks, dots, hyphens and "
+        "underscores."
+    ),
+    "train_name_taken": "There is something called {name} among the models already. Choose another name.",
+    "train_not_started": (
+        "The training of {name} could not be started: {reason} See that the folder of the models can be written, and "
+        "try again."
+    ),
+    "train_not_stopped": "There is no stopped run called {name}. Start one, or choose one of those on the page.",
     # the command line
     "no_such_head": "There is no head {name}. Heads run from L0H0 to {last}.",
     "file_not_written": "{path} could not be written: {reason}",

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from minigpt.checkpoint import Checkpoint, save_checkpoint
-from minigpt.config import TrainingConfig
+from minigpt.config import TrainingConfig, is_number, is_whole
 from minigpt.errors import ConfigError
 from minigpt.generation import generate
 from minigpt.presets import PRESETS, Experiment
@@ -58,7 +58,31 @@ class Record:
     sample: str
 
 
-COLUMNS = ("variant", "parameters", "loss", "spread", "difference", "seeds")
+@dataclass(frozen=True, kw_only=True)
+class Saved:
+    """What the folder of an experiment holds in numbers.
+
+    Attributes:
+        experiment: Its name.
+        preset: The settings that all variants share.
+        steps: Optimizer steps of each run.
+        characters: Length of the training text.
+        records: What its runs came to, in the order in which they ended.
+    """
+
+    experiment: str
+    preset: str
+    steps: int
+    characters: int
+    records: list[Record]
+
+    @property
+    def variants(self) -> list[str]:
+        """The variants that have records, the one trained first at the beginning."""
+        return list(dict.fromkeys(record.variant for record in self.records))
+
+
+COLUMNS = ("variant", "parameters", "loss", "spread", "difference", "seeds", "seconds")
 """What the table tells of each variant."""
 
 
@@ -68,21 +92,27 @@ class Row:
 
     Attributes:
         variant: Its name.
+        against: The variant that it is compared with.
         parameters: The number of parameters.
+        seeds: Those that are counted, in order.
         losses: One for each seed, in the order of the seeds.
         mean: Of the losses.
         spread: Their standard deviation (n - 1); NaN for a single seed.
-        difference: Mean difference to the first variant, seed by seed; 0 for that one itself.
+        difference: Mean difference to the variant it is compared with, seed by seed; 0 for that one itself.
         margin: Half the width of the 95 % interval of that mean (Student's t); NaN for a single seed.
+        seconds: Mean time in training steps.
     """
 
     variant: str
+    against: str
     parameters: int
+    seeds: list[int]
     losses: list[float]
     mean: float
     spread: float
     difference: float
     margin: float
+    seconds: float
 
     @property
     def told_apart(self) -> bool:
@@ -98,6 +128,7 @@ class Row:
             f"{self.spread:.4f}",
             f"{self.difference:+.4f} ± {self.margin:.4f}",
             str(len(self.losses)),
+            f"{self.seconds:.1f}",
         ]
 
 
@@ -119,13 +150,13 @@ def run_experiment(
         Runs that are done, runs in all, and the newest record (None for those that were there before).
 
     Raises:
-        ConfigError: `compare_differs` if the records in the folder are of another experiment, text or length;
+        ConfigError: `compare_differs` if the records in the folder are of another experiment, size, text or length;
             `number_out_of_range` if seeds or steps make no sense.
         CorpusError: If the text is too short.
     """
     if not 1 <= seeds <= max(STUDENT):
         raise ConfigError("number_out_of_range", name="seeds", value=seeds, allowed=f"1 … {max(STUDENT)}")
-    folder, told = Path(out), {"experiment": experiment.name, "steps": steps, "characters": len(text)}
+    folder, told = Path(out), _told(experiment.name, experiment.preset, steps, len(text))
     records = read_records(folder, told)
     base = PRESETS[experiment.preset].training
     wanted = [(name, base.seed + index) for index in range(seeds) for name in experiment.variants]
@@ -191,24 +222,58 @@ def read_records(folder: str | os.PathLike[str], told: Mapping[str, Any] | None 
         told: What experiment they have to be of; None for any.
 
     Raises:
-        ConfigError: `compare_differs` if they are of another one, or damaged.
+        ConfigError: `compare_differs` if they are of another one, `experiment_damaged` if they cannot be read.
     """
     path = Path(folder) / RECORDS_FILE
     if not path.is_file():
         return []
-    try:
-        saved: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        records = [Record(**_with_tuples(entry)) for entry in saved["records"]]
-        same = told is None or saved["of"] == dict(told)
-    except (OSError, ValueError, LookupError, TypeError) as error:
-        raise ConfigError("compare_differs", path=path) from error
-    if not same:
+    saved = read_saved(folder)
+    found = _told(saved.experiment, saved.preset, saved.steps, saved.characters)
+    if told is not None and found != dict(told):
         raise ConfigError("compare_differs", path=path)
-    return records
+    return saved.records
 
 
-def _with_tuples(entry: Mapping[str, Any]) -> dict[str, Any]:
-    return {**entry, "history": [(step, train, validation) for step, train, validation in entry["history"]]}
+def read_saved(folder: str | os.PathLike[str]) -> Saved:
+    """Return what an experiment left in a folder.
+
+    Raises:
+        ConfigError: `experiment_damaged` if there is nothing, or nothing that can be read.
+    """
+    path = Path(folder) / RECORDS_FILE
+    try:
+        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        told: dict[str, Any] = content["of"]
+        records = [_checked(entry) for entry in content["records"]]
+        name, preset, steps, characters = (told[each] for each in ("experiment", "preset", "steps", "characters"))
+        if not (isinstance(name, str) and isinstance(preset, str) and is_whole(steps) and is_whole(characters)):
+            raise TypeError("what the records are of is not said")
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise ConfigError("experiment_damaged", path=path) from error
+    return Saved(experiment=name, preset=preset, steps=steps, characters=characters, records=records)
+
+
+def _told(experiment: str, preset: str, steps: int, characters: int) -> dict[str, Any]:
+    """Return what records have to be of to go on with them."""
+    return {"experiment": experiment, "preset": preset, "steps": steps, "characters": characters}
+
+
+def _checked(entry: Mapping[str, Any]) -> Record:
+    """Return a record that came from a file, each value of the type that it has to have.
+
+    Raises:
+        TypeError: If one is not, is missing or is left over.
+        ValueError: If a point of the history is no triple.
+        LookupError: If one is missing.
+    """
+    history = [(step, train, validation) for step, train, validation in entry["history"]]
+    wholes: list[object] = [entry["seed"], entry["parameters"], *(step for step, _, _ in history)]
+    numbers: list[object] = [entry["loss"], entry["seconds"], *(value for point in history for value in point[1:])]
+    texts = [isinstance(entry[name], str) for name in ("variant", "prompt", "sample")]
+    if not (all(texts) and all(map(is_whole, wholes)) and all(map(is_number, numbers))):
+        raise TypeError("a value of a record has another type")
+    checked: dict[str, Any] = {**entry, "history": history}
+    return Record(**checked)
 
 
 def _write(folder: Path, told: Mapping[str, Any], records: Sequence[Record]) -> None:
@@ -216,33 +281,37 @@ def _write(folder: Path, told: Mapping[str, Any], records: Sequence[Record]) -> 
     replace_file(folder / RECORDS_FILE, content.encode())
 
 
-def table(experiment: Experiment, records: Sequence[Record]) -> list[Row]:
+def table(experiment: Experiment, records: Sequence[Record], against: str | None = None) -> list[Row]:
     """Return a row for each variant that has records, made of the records alone.
 
     Args:
         experiment: Which it was.
         records: What its runs came to. Only seeds that all variants have are counted.
+        against: The variant that the others are compared with; the first where there is none of this name.
     """
     by_run = {(record.variant, record.seed): record for record in records}
     names = [name for name in experiment.variants if any(record.variant == name for record in records)]
     seeds = sorted({seed for _, seed in by_run if all((name, seed) in by_run for name in names)})
-    rows: list[Row] = []
-    for name in names if seeds else ():
-        losses = [by_run[name, seed].loss for seed in seeds]
-        differences = [loss - by_run[names[0], seed].loss for loss, seed in zip(losses, seeds, strict=True)]
-        margin = 0.0 if name == names[0] else STUDENT.get(len(seeds), math.nan) * deviation(differences)
-        rows.append(
-            Row(
-                variant=name,
-                parameters=by_run[name, seeds[0]].parameters,
-                losses=losses,
-                mean=sum(losses) / len(losses),
-                spread=deviation(losses),
-                difference=sum(differences) / len(differences),
-                margin=margin / math.sqrt(len(seeds)),
-            )
-        )
-    return rows
+    return [_row(name, against if against in names else names[0], seeds, by_run) for name in names if seeds]
+
+
+def _row(name: str, against: str, seeds: list[int], by_run: Mapping[tuple[str, int], Record]) -> Row:
+    runs = [by_run[name, seed] for seed in seeds]
+    losses = [run.loss for run in runs]
+    differences = [run.loss - by_run[against, run.seed].loss for run in runs]
+    margin = 0.0 if name == against else STUDENT.get(len(seeds), math.nan) * deviation(differences)
+    return Row(
+        variant=name,
+        against=against,
+        parameters=runs[0].parameters,
+        seeds=seeds,
+        losses=losses,
+        mean=sum(losses) / len(losses),
+        spread=deviation(losses),
+        difference=sum(differences) / len(differences),
+        margin=margin / math.sqrt(len(seeds)),
+        seconds=sum(run.seconds for run in runs) / len(runs),
+    )
 
 
 def deviation(values: Sequence[float]) -> float:
@@ -254,10 +323,12 @@ def deviation(values: Sequence[float]) -> float:
 
 
 def verdicts(rows: Sequence[Row]) -> list[str]:
-    """Say for each row but the first what the numbers support."""
+    """Say for each row but the one that the others are compared with what the numbers support."""
     said: list[str] = []
-    for row in rows[1:]:
-        first = rows[0].variant
+    for row in rows:
+        first = row.against
+        if row.variant == first:
+            continue
         if math.isnan(row.margin):
             said.append(f"{row.variant} against {first}: {row.difference:+.4f} nats with one seed, which says nothing.")
             continue
@@ -276,7 +347,7 @@ def markdown(experiment: Experiment, rows: Sequence[Row]) -> str:
         f"# {experiment.name}: {experiment.question}",
         "",
         f"Loss in nats per token over {BATCHES} batches of the validation split: mean and standard deviation over "
-        "seeds; difference to the first variant, seed by seed, with its 95 % interval.",
+        "seeds; difference to the first variant, seed by seed, with its 95 % interval; seconds in training steps.",
         "",
         _line(COLUMNS),
         "|" + "---|" * len(COLUMNS),

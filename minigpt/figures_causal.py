@@ -1,4 +1,4 @@
-"""Which parts matter, as Plotly figures: scores of heads, effects of removing them, the terms of a logit.
+"""Which parts matter, as Plotly figures: effects of removing them, two continuations, the terms of a logit.
 
 Arrays and strings in, figures out, as in `minigpt.figures`; nothing here knows a model. What can be positive and
 negative has a diverging colour scale with its middle at 0 and both ends equally far from it.
@@ -13,7 +13,6 @@ import plotly.graph_objects as go
 from minigpt.figures import label
 from minigpt.figures_parts import (
     AXIS,
-    HOVER,
     LAYOUT,
     SEQUENTIAL,
     Read,
@@ -21,7 +20,6 @@ from minigpt.figures_parts import (
     cells,
     check_name,
     diverging,
-    largest,
     layers_by_heads,
     token_axis,
 )
@@ -32,85 +30,6 @@ EFFECTS = {
     "kl": "KL divergence, bits",
     "loss": "change of loss, nats per token",
 }
-UNITS = {"entropy": "bits", "distance": "tokens"}
-
-
-@runtime_checkable
-class ScoredHeads(Protocol):
-    """What the figures need of a `HeadTable`."""
-
-    @property
-    def scores(self) -> Mapping[str, Any]:
-        """Each (layer, head)."""
-        ...
-
-    @property
-    def baseline(self) -> Mapping[str, Any]:
-        """The same of an untrained model."""
-        ...
-
-
-def head_scatter(table: ScoredHeads, x: str, y: str) -> go.Figure:
-    """Draw every head by two of its scores, beside the heads of the untrained model.
-
-    Args:
-        table: What `find_heads` or `probe_heads` returned.
-        x: A score.
-        y: Another.
-
-    Raises:
-        ValueError: If there is no such score.
-    """
-    for name in (x, y):
-        check_name(name, list(table.scores))
-    figure = go.Figure()
-    for scores, title, colour, symbol in (
-        (table.baseline, "untrained", "rgb(224,130,20)", "circle-open"),
-        (table.scores, "this model", "rgb(51,119,186)", "circle"),
-    ):
-        across, up = (np.asarray(scores[name]) for name in (x, y))
-        names = _head_names(*across.shape)
-        figure.add_scatter(
-            x=across.ravel(),
-            y=up.ravel(),
-            mode="markers+text" if title == "this model" else "markers",
-            text=names,
-            textposition="top center",
-            name=title,
-            marker={"color": colour, "size": 10, "symbol": symbol},
-            customdata=[
-                f"{name}, {title}: {x} {first:.3f}, {y} {second:.3f}"
-                for name, first, second in zip(names, across.ravel(), up.ravel(), strict=True)
-            ],
-            hovertemplate=HOVER,
-        )
-    figure.update_layout(width=720, height=560, xaxis_title=_score_title(x), yaxis_title=_score_title(y), **LAYOUT)
-    return figure
-
-
-def score_map(table: ScoredHeads, name: str) -> go.Figure:
-    """Draw one score of every head as layer × head; the untrained model's is in the hover text.
-
-    Args:
-        table: What `find_heads` or `probe_heads` returned.
-        name: One of its scores.
-
-    Raises:
-        ValueError: If there is no such score.
-    """
-    check_name(name, list(table.scores))
-    values, baseline = np.asarray(table.scores[name]), np.asarray(table.baseline[name])
-    hover = [
-        [
-            f"L{layer}H{head}: {values[layer, head]:.3f} (untrained {baseline[layer, head]:.3f})"
-            for head in range(values.shape[1])
-        ]
-        for layer in range(values.shape[0])
-    ]
-    most = 1.0 if name not in UNITS else largest(values)
-    figure = go.Figure(cells(values, hover, SEQUENTIAL, 0.0, most, _score_title(name)))
-    layers_by_heads(figure, values.shape[0], [f"H{head}" for head in range(values.shape[1])])
-    return figure.update_layout(title=f"{_score_title(name)} of every head")
 
 
 @runtime_checkable
@@ -277,6 +196,66 @@ def kl_bars(found: Changed) -> go.Figure:
 
 
 @runtime_checkable
+class Continued(Protocol):
+    """What the figures need of `TwoContinuations`."""
+
+    @property
+    def before(self) -> Sequence[str]:
+        """The new tokens of the model as it is."""
+        ...
+
+    @property
+    def after(self) -> Sequence[str]:
+        """Those under an intervention."""
+        ...
+
+    @property
+    def before_probability(self) -> Sequence[float]:
+        """What the model gave each."""
+        ...
+
+    @property
+    def after_probability(self) -> Sequence[float]:
+        """What the changed model gave each."""
+        ...
+
+    @property
+    def first_difference(self) -> int | None:
+        """Where they part."""
+        ...
+
+
+def continuation_map(two: Continued) -> go.Figure:
+    """Draw two continuations below each other: a cell per new token with the token in it, its colour its probability.
+
+    A line stands where they part.
+
+    Args:
+        two: What `compare_continuations` returned.
+    """
+    rows = ("as it is", two.before, two.before_probability), ("changed", two.after, two.after_probability)
+    hover = [
+        [
+            f"{name}, new token {place} '{label(token)}': {value:.3f}"
+            for place, (token, value) in enumerate(zip(tokens, values, strict=True))
+        ]
+        for name, tokens, values in rows
+    ]
+    values = np.array([values for *_, values in rows], dtype=float).reshape(2, -1)
+    drawn = cells(values, hover, SEQUENTIAL, 0.0, 1.0, "probability")
+    drawn.text = [[label(token, 4) for token in tokens] for _, tokens, _ in rows]
+    drawn.texttemplate = "%{text}"
+    figure = go.Figure(drawn)
+    figure.update_xaxes(title="new token →", showgrid=False, zeroline=False)
+    figure.update_yaxes(tickvals=[0, 1], ticktext=[name for name, *_ in rows], autorange="reversed", **AXIS)
+    parting = "Both continuations are the same"
+    if two.first_difference is not None:
+        figure.add_vline(x=two.first_difference - 0.5, line={"color": "rgb(224,130,20)", "width": 3})
+        parting = f"The same random numbers; they part at new token {two.first_difference}"
+    return figure.update_layout(title=parting, width=max(480, 26 * len(two.before) + 200), height=260, **LAYOUT)
+
+
+@runtime_checkable
 class SummedUp(Protocol):
     """What the figures need of `LogitShares`."""
 
@@ -319,11 +298,3 @@ def logit_bars(shares: SummedUp) -> go.Figure:
     title = f"Logit of '{label(shares.token)}' after position {shares.position}: {shares.logit:.4f}"
     figure.update_layout(title=f"{title}, remainder {shares.remainder:.0e}", width=1000, height=460, **LAYOUT)
     return figure.update_yaxes(title="share of the logit")
-
-
-def _head_names(n_layer: int, n_head: int) -> list[str]:
-    return [f"L{layer}H{head}" for layer in range(n_layer) for head in range(n_head)]
-
-
-def _score_title(name: str) -> str:
-    return f"{name}, {UNITS[name]}" if name in UNITS else f"{name}, share of attention"

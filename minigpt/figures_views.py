@@ -9,8 +9,6 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import plotly.graph_objects as go
-from jaxtyping import Float
-from numpy import ndarray
 
 from minigpt.figures import check_head, escape, glyph, label
 from minigpt.figures_parts import (
@@ -163,15 +161,34 @@ def circuit_map(circuit: Wired) -> go.Figure:
     return figure.update_layout(title=title, width=900, height=860, **LAYOUT)
 
 
-def positional_map(pattern: Float[ndarray, "query key"], layer: int, head: int) -> go.Figure:
+@runtime_checkable
+class Positioned(Protocol):
+    """What the figures need of a `PositionalQK`."""
+
+    @property
+    def layer(self) -> int:
+        """The head's layer."""
+        ...
+
+    @property
+    def head(self) -> int:
+        """The head."""
+        ...
+
+    @property
+    def pattern(self) -> Any:  # noqa: ANN401 (a tensor or an array)
+        """Weights (query, key)."""
+        ...
+
+
+def positional_map(positional: Positioned) -> go.Figure:
     """Draw which positions a head prefers by the position embeddings alone.
 
     Args:
-        pattern: `PositionalQK.pattern`.
-        layer: The head's layer.
-        head: The head.
+        positional: What `positional_qk` returned.
     """
-    values = np.where(np.tri(len(pattern), dtype=bool), np.asarray(pattern), np.nan)
+    pattern = np.asarray(positional.pattern)
+    values = np.where(np.tri(len(pattern), dtype=bool), pattern, np.nan)
     hover = [
         [
             f"position {query} attends to {key}: {values[query, key]:.3f}" if key <= query else ""
@@ -182,26 +199,62 @@ def positional_map(pattern: Float[ndarray, "query key"], layer: int, head: int) 
     figure = go.Figure(cells(values, hover, SEQUENTIAL, 0.0, 1.0, "weight"))
     figure.update_xaxes(title="key position →", showgrid=False, zeroline=False, side="top")
     figure.update_yaxes(title="query position ↓", showgrid=False, zeroline=False, autorange="reversed", scaleanchor="x")
-    title = f"L{layer}H{head}, from the position embeddings alone"
+    title = f"L{positional.layer}H{positional.head}, from the position embeddings alone"
     return figure.update_layout(title=title, width=720, height=720, **LAYOUT)
 
 
-def contribution_map(
-    values: Float[ndarray, "query key"], tokens: Sequence[str], *, start: int = 0, title: str = "", unit: str = ""
-) -> go.Figure:
-    """Draw one head's value-weighted attention, its shares of logits, or one layer of attention rollout.
+@runtime_checkable
+class Contributed(Protocol):
+    """What the figures need of `Contributions`."""
 
-    Where anything is below 0, colours tell the sign: blue above 0, orange below, the middle 0.
+    @property
+    def window(self) -> Read:
+        """What was read."""
+        ...
+
+    @property
+    def raw(self) -> Any:  # noqa: ANN401 (a tensor or an array)
+        """Attention weights (layer, head, query, key)."""
+        ...
+
+    @property
+    def value(self) -> Any:  # noqa: ANN401 (a tensor or an array)
+        """Lengths of what is handed over (layer, head, query, key)."""
+        ...
+
+    @property
+    def logit(self) -> Any:  # noqa: ANN401 (a tensor or an array)
+        """What was brought to the logit of the token that follows (layer, head, query, key)."""
+        ...
+
+    @property
+    def rollout(self) -> Any:  # noqa: ANN401 (a tensor or an array)
+        """Attention followed through the layers (layer, query, key)."""
+        ...
+
+
+def contribution_map(found: Contributed, layer: int = 0, head: int = 0, *, show: str = "value") -> go.Figure:
+    """Draw where one head took its part from: by weight, by what was handed over, or through all layers.
 
     Args:
-        values: What each key gave to each query; the future is left empty.
-        tokens: The text of each token.
-        start: True position of the first.
-        title: What is drawn.
-        unit: What the values are, for the colour scale.
+        found: What `contributions` returned.
+        layer: From 0.
+        head: From 0; rollout is the same for all heads of a layer.
+        show: `"raw"` for attention weights, `"value"` for weights with their values, `"logit"` for what was brought to
+            the logit of the token that follows (blue for it, orange against it), `"rollout"` for attention followed up
+            to this layer.
+
+    Raises:
+        ValueError: If there is no such head, or `show` is none of these.
     """
-    past = np.tri(len(tokens), dtype=bool)
-    drawn = np.where(past, np.asarray(values), np.nan)
+    units = {"raw": "weight", "value": "length", "logit": "logit", "rollout": "share"}
+    check_name(show, list(units))
+    shape = np.asarray(found.raw).shape
+    check_head(shape, layer, head)
+    by_head = {"raw": found.raw, "value": found.value, "logit": found.logit}
+    values = np.asarray(found.rollout[layer] if show == "rollout" else by_head[show][layer, head])
+    tokens, start = found.window.tokens, found.window.start
+    drawn = np.where(np.tri(len(tokens), dtype=bool), values, np.nan)
     hover = [
         [
             f"query '{label(tokens[query])}' ({start + query}), key '{label(tokens[key])}' ({start + key}): "
@@ -213,12 +266,18 @@ def contribution_map(
         for query in range(len(tokens))
     ]
     places = start + np.arange(len(tokens))
-    if np.nanmin(drawn) < 0:
-        trace = diverging(drawn, hover, unit)
-        trace.update(x=places, y=places)
+    most = largest(drawn) if show == "value" else 1.0
+    if show == "logit":
+        trace = diverging(drawn, hover, units[show]).update(x=places, y=places)
     else:
-        trace = cells(drawn, hover, SEQUENTIAL, 0.0, largest(drawn), unit, x=places, y=places)
-    return square(go.Figure(trace), tokens, start, title)
+        trace = cells(drawn, hover, SEQUENTIAL, 0.0, most, units[show], x=places, y=places)
+    titles = {
+        "raw": f"L{layer}H{head}: attention weights",
+        "value": f"L{layer}H{head}: length of what each key hands over",
+        "logit": f"L{layer}H{head}: what each key brought to the logit of the token that follows",
+        "rollout": f"Attention followed through layers 0 to {layer}",
+    }
+    return square(go.Figure(trace), tokens, start, titles[show])
 
 
 @runtime_checkable

@@ -20,15 +20,20 @@ from minigpt.engine import Reader
 from minigpt.errors import PromptError
 from minigpt.lean import lean_model
 from minigpt.model import LanguageModel
-from minigpt.sampling import LARGEST_SEED, Drawn, Sampler, Sampling, SamplingOptions, seed_of
+from minigpt.sampling import (
+    LARGEST_SEED,
+    LIKELIEST,
+    WHOLE_VOCABULARY,
+    Drawn,
+    Sampler,
+    Sampling,
+    SamplingOptions,
+    seed_of,
+)
 from minigpt.tokenizer import Text, Tokenizer, ids_of
 
 MOST_CONTINUATIONS = 8
 """Most continuations at once."""
-WHOLE_VOCABULARY = 512
-"""Largest vocabulary whose distributions are kept whole."""
-LIKELIEST = 50
-"""How many tokens are kept of a larger one."""
 
 
 @runtime_checkable

@@ -4,7 +4,7 @@ Knows no torch: a preset is data.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from minigpt.config import ModelConfig, TrainingConfig
@@ -236,3 +236,8 @@ EXPERIMENTS: dict[str, Experiment] = {
         ),
     )
 }
+
+
+def smaller(experiment: Experiment) -> Experiment:
+    """Return an experiment with the chapters' setting for slow machines; one that has only one size as it is."""
+    return replace(experiment, preset="transformer-small") if experiment.preset == "transformer" else experiment

@@ -23,6 +23,10 @@ from minigpt.config import is_number, is_whole
 from minigpt.errors import PromptError
 
 LARGEST_SEED = 2**63 - 1
+WHOLE_VOCABULARY = 2048
+"""Vocabularies up to this size, those of characters, have their distributions told whole."""
+LIKELIEST = 50
+"""How many of the likeliest tokens of a larger vocabulary are told."""
 
 
 class SamplingOptions(TypedDict, total=False):

@@ -167,9 +167,12 @@ class _Run:
         """Take the steps that are left, yielding after each; save on the way, at the end and when closed."""
         saved, snapshots = self.step, snapshot_steps(self.config.steps, self.config.snapshots)
         try:
-            if self.step == 0:
+            if not self.history:
                 self._keep(snapshots)
-                yield self._record(math.nan, *self._estimate(), 0.0)
+                record = self._record(math.nan, *self._estimate(), 0.0)
+                if snapshots:  # so that the run can be looked at from its first step on
+                    self.save()
+                yield record
             tokens, since = 0, self.seconds
             while self.step < self.config.steps:
                 started = time.perf_counter()
@@ -183,7 +186,7 @@ class _Run:
                 record = self._record(loss, *losses, tokens / (self.seconds - since))
                 if losses[0] is not None:
                     tokens, since = 0, self.seconds
-                if self.step % self.config.save_every == 0 or last:
+                if self.step % self.config.save_every == 0 or self.step in snapshots or last:
                     self.save()
                     saved = self.step
                 yield record

@@ -253,6 +253,73 @@ class MomentMessage(TypedDict):
     """What it writes after the text."""
 
 
+class ExperimentRow(TypedDict):
+    """A variant of an experiment in its table; losses in nats per token."""
+
+    variant: str
+    parameters: int
+    losses: list[float]
+    """One for each seed."""
+    mean: float
+    spread: float | None
+    """Standard deviation (n - 1) over the seeds; None for a single seed."""
+    difference: float
+    """Mean difference to the variant it is compared with, seed by seed."""
+    margin: float | None
+    """Half the width of the 95 % interval of the difference; None for a single seed."""
+    told_apart: bool
+    """Whether the interval leaves out 0."""
+    seconds: float
+    """Mean time in training steps."""
+
+
+class ExperimentCurve(TypedDict):
+    """The estimated validation losses of one run of an experiment, in nats per token."""
+
+    variant: str
+    seed: int
+    steps: list[int]
+    losses: list[float]
+
+
+class ExperimentSide(TypedDict):
+    """What the model of one seed of a variant writes, and what its heads do."""
+
+    variant: str
+    seed: int
+    prompt: str
+    sample: str
+    analysis: AnalysisMessage | None
+    """On the beginning of the prompt; None where no picture was kept."""
+
+
+class ExperimentMessage(TypedDict):
+    """The results of an experiment, computed from its records."""
+
+    version: int
+    kind: Literal["experiment"]
+    request: int
+    names: list[str]
+    """All results that there are."""
+    name: str
+    experiment: str
+    """Which experiment it was."""
+    preset: str
+    """The settings that all variants share."""
+    steps: int
+    characters: int
+    """Length of the training text."""
+    batches: int
+    """Batches of the validation split that a loss is measured on."""
+    seeds: list[int]
+    """Those that every variant was trained with; only they are in the table."""
+    against: str
+    """The variant that the others are compared with."""
+    rows: list[ExperimentRow]
+    curves: list[ExperimentCurve]
+    sides: list[ExperimentSide]
+
+
 class FileMessage(TypedDict):
     """A file for the person, on demand."""
 
@@ -493,6 +560,52 @@ def moment(*, step: int, analysis: AnalysisMessage, own_text: bool, loss: float 
         "own_text": own_text,
         "loss": loss,
         "sample": sample,
+    }
+
+
+def experiment(
+    *,
+    names: Sequence[str],
+    name: str,
+    of: tuple[str, str, int, int],
+    batches: int,
+    seeds: Sequence[int],
+    against: str,
+    rows: Sequence[ExperimentRow],
+    curves: Sequence[ExperimentCurve],
+    sides: Sequence[ExperimentSide],
+) -> ExperimentMessage:
+    """Describe the results of an experiment.
+
+    Args:
+        names: All results that there are.
+        name: These.
+        of: Which experiment it was, the settings that all variants share, its steps, and the length of its text in
+            characters.
+        batches: Batches of the validation split that a loss is measured on.
+        seeds: Those that every variant was trained with.
+        against: The variant that the others are compared with.
+        rows: The table.
+        curves: One for each run.
+        sides: One for each variant.
+    """
+    experiment_name, preset, steps, characters = of
+    return {
+        "version": VERSION,
+        "kind": "experiment",
+        "request": next_request(),
+        "names": list(names),
+        "name": name,
+        "experiment": experiment_name,
+        "preset": preset,
+        "steps": steps,
+        "characters": characters,
+        "batches": batches,
+        "seeds": list(seeds),
+        "against": against,
+        "rows": list(rows),
+        "curves": list(curves),
+        "sides": list(sides),
     }
 
 

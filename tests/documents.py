@@ -65,3 +65,9 @@ def folder_of_a_checkpoint(name):
     """Return the checkpoint's folder for a file inside one, else None."""
     parts = PurePosixPath(name).parts
     return f"checkpoints/{parts[1]}/" if parts[0] == "checkpoints" and len(parts) > 2 else None
+
+
+def folder_of_results(name):
+    """Return the folder of an experiment's results for a file inside one, else None."""
+    parts = PurePosixPath(name).parts
+    return f"experiments/{parts[1]}/" if parts[0] == "experiments" and len(parts) > 2 else None

@@ -295,6 +295,68 @@ def test_a_sweep_is_one_hook_after_another(pair):
         assert found.mlps.probability[layer] == pytest.approx(float(effect), abs=1e-5)
 
 
+def test_the_mean_in_place_of_a_head_equals_a_hook_on_a_gpt2(pair):
+    theirs, ckpt = pair
+    size = foreign.WIDTH // foreign.HEADS
+    reference = [3, 9, 3, 0, 7, 5, 5, 1, 10, 2]  # longer than the window of 7: two windows, one after another
+    put_out = {}
+    handles = [
+        block.attn.c_proj.register_forward_pre_hook(
+            lambda _module, given, layer=layer: put_out.setdefault(layer, []).append(given[0][0])
+        )
+        for layer, block in enumerate(theirs.transformer.h)
+    ]
+    with torch.no_grad():
+        theirs(torch.tensor([reference[:7]]))
+        theirs(torch.tensor([reference[7:]]))
+    for handle in handles:
+        handle.remove()
+    text, about = (ckpt.tokenizer.decode(ids) for ids in (foreign.IDX[0].tolist(), reference))
+    for layer, head in ((0, 2), (2, 1), (3, 0)):
+        mine = slice(head * size, (head + 1) * size)
+        mean = torch.cat(put_out[layer]).mean(0)[mine]
+
+        def averaged(_module, given, mine=mine, mean=mean):
+            heads = given[0].clone()
+            heads[..., mine] = mean
+            return (heads,)
+
+        expected = hooked(theirs, [(theirs.transformer.h[layer].attn.c_proj, True, averaged)])
+        change = Intervention(heads_off=((layer, head),), replace="mean")
+        found = what_if(ckpt, text, change, reference=about)
+        assert apart(found.after, expected.softmax(-1)) < 1e-6
+        assert apart(found.after, found.before) > 1e-4
+
+
+@pytest.mark.parametrize("renormalise", [True, False])
+def test_a_hidden_key_equals_a_hook_on_a_gpt2s_weights(pair, renormalise):
+    theirs, ckpt = pair
+    layer, head, query, keys = 1, 2, 5, (3, 0)
+    attention, size = theirs.transformer.h[layer].attn, foreign.WIDTH // foreign.HEADS
+    mine = slice(head * size, (head + 1) * size)
+    values = {}
+
+    def keep(_module, _given, out):
+        values["all"] = out[0].split(foreign.WIDTH, -1)[2]
+
+    def hide(_module, given):
+        heads = given[0].clone()
+        heads[0, query, mine] = row @ values["all"][:, mine]
+        return (heads,)
+
+    row = foreign.computed(theirs, foreign.IDX[:1])[1][layer, 0, head, query].clone()
+    row[list(keys)] = 0
+    if renormalise:
+        row /= row.sum()
+    expected = hooked(theirs, [(attention.c_attn, False, keep), (attention.c_proj, True, hide)])
+    change = Intervention(edges_off=tuple((layer, head, query, key) for key in keys), renormalise=renormalise)
+    run = forward(ckpt.model, foreign.IDX[0], [change])
+    assert apart(run.inside.pattern[1, layer, head, query], row) < 1e-6
+    assert apart(run.logits[1], expected) < 1e-4
+    assert apart(run.logits[1], run.logits[0]) > 1e-3
+    assert apart(run.logits[1, :query], run.logits[0, :query]) < 1e-6
+
+
 def test_a_hidden_key_equals_another_mask_in_the_chapters_loop():
     torch.manual_seed(8)
     loop = scattered(LoopTransformer(TOKENIZER.vocab_size, 16, 12, 3, 2, 0.0), 0.5).eval()
@@ -341,6 +403,10 @@ def test_the_same_seed_continues_alike_until_the_first_difference():
     first = found.first_difference
     assert found.before[:first] == found.after[:first]
     assert found.before[first] != found.after[first]
+    table = found.to_frame()
+    assert list(table.columns) == ["index", "before", "before_probability", "after", "after_probability"]
+    assert list(table.after) == found.after
+    assert table.before_probability[3] == found.before_probability[3]
 
 
 def test_a_continuation_under_an_intervention_is_that_of_the_changed_model():
@@ -351,8 +417,11 @@ def test_a_continuation_under_an_intervention_is_that_of_the_changed_model():
         ckpt.model.blocks[3].ffwd.net[2].weight.zero_()
         ckpt.model.blocks[1].sa.proj.weight[:, :7] = 0
         ckpt.model.blocks[2].sa.proj.weight[:, 14:] = 0
-    changed = [step.token for step in generate(ckpt, "fed a", max_new_tokens=19, seed=6)]
-    assert found.after == changed
+    changed = list(generate(ckpt, "fed a", max_new_tokens=19, seed=6))
+    assert found.after == [step.token for step in changed]
+    assert found.after_probability == pytest.approx([step.model_probability for step in changed], abs=1e-6)
+    again = compare_continuations(ckpt, "fed a", Intervention(), max_new_tokens=19, seed=6, temperature=0.5, top_k=4)
+    assert again.before_probability == pytest.approx(again.after_probability, abs=1e-6)
 
 
 # --- sweeps -----------------------------------------------------------------------------------------------------------

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from minigpt.analysis.choices import LARGEST, WHOLE, choices
+from minigpt.analysis.choices import choices
 from minigpt.errors import PromptError
-from minigpt.sampling import rank, sample_distribution
+from minigpt.sampling import LIKELIEST, WHOLE_VOCABULARY, rank, sample_distribution
 
 
 def logits(n_step, vocab_size, seed=4):
@@ -45,16 +45,16 @@ def test_of_equally_likely_tokens_the_lower_id_goes_first():
 
 
 def test_of_a_large_vocabulary_the_likeliest_are_listed_and_the_rest_is_one_number():
-    rows = logits(2, WHOLE + 1)
+    rows = logits(2, WHOLE_VOCABULARY + 1)
     unlikeliest = rows.argmin(1).tolist()
     told = choices(rows, unlikeliest, temperature=1.3)
-    assert told.ids.shape == (2, LARGEST)
+    assert told.ids.shape == (2, LIKELIEST)
     assert told.before.sum(1) + told.rest[:, 0] == pytest.approx([1, 1])
     assert told.after.sum(1) + told.rest[:, 1] == pytest.approx([1, 1])
     assert (told.rest > 0.01).all()
-    assert told.taken_rank.tolist() == [WHOLE, WHOLE]
+    assert told.taken_rank.tolist() == [WHOLE_VOCABULARY, WHOLE_VOCABULARY]
     assert torch.equal(told.taken_before, rows.double().softmax(1).amin(1))
-    assert choices(logits(2, WHOLE), [1, 2]).ids.shape == (2, WHOLE)
+    assert choices(logits(2, WHOLE_VOCABULARY), [1, 2]).ids.shape == (2, WHOLE_VOCABULARY)
 
 
 def test_settings_and_sizes_are_checked():

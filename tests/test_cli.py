@@ -141,6 +141,28 @@ def test_an_interrupted_run_stops_saved_and_says_how_to_go_on(text_file, tmp_pat
     assert torch.load(out / "training.pt", weights_only=True)["step"] >= 8
 
 
+def test_records_tell_every_step_and_the_run_stops_saved_when_nobody_reads_them(text_file, tmp_path, capsys):
+    assert main(["train", "--corpus", text_file, "--out", str(tmp_path / "whole"), *SMALL, "--records"]) == 0
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [record["step"] for record in told] == list(range(9))
+    assert told[0]["loss"] is None  # JSON has no NaN
+    assert [record["step"] for record in told if record["validation_loss"] is not None] == [0, 4, 8]
+
+    out = tmp_path / "cut"
+    endless = ["--steps", "999999", "--save-every", "999999", "--records"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "minigpt", "train", "--corpus", text_file, "--out", str(out), *SMALL, *endless],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=ONE_THREAD,
+    )
+    assert process.stdout is not None
+    with process.stdout:
+        heard = [json.loads(process.stdout.readline())["step"] for _ in range(5)]
+    assert process.wait() == 0
+    assert torch.load(out / "training.pt", weights_only=True)["step"] >= heard[-1] == 4
+
+
 def test_processes_share_the_batch_and_train_the_same_model(text_file, tmp_path):
     settings = ["train", "--corpus", text_file, *SMALL, "--dropout", "0"]
     assert main([*settings, "--out", str(tmp_path / "alone")]) == 0

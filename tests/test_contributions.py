@@ -7,7 +7,7 @@ import torch
 
 from minigpt.analysis.circuits import ov_circuit, positional_qk, qk_circuit
 from minigpt.analysis.compare import compare_checkpoints, compare_heads, compare_intervention, compare_prompts
-from minigpt.analysis.contributions import direct_logits, logit_weighted, rollout, value_weighted
+from minigpt.analysis.contributions import contributions, direct_logits, logit_weighted, rollout, value_weighted
 from minigpt.analysis.forward import forward
 from minigpt.analysis.head_finder import find_heads, probe_heads, probe_texts, untrained
 from minigpt.analysis.interventions import Intervention
@@ -183,6 +183,27 @@ def test_rollout_rows_sum_to_1_and_follow_the_paper_one_step_at_a_time():
     assert apart(rollout(pattern[:1], residual=False)[0], pattern[0].mean(0)) < 1e-12
 
 
+@EVERY_KIND
+def test_one_call_gives_all_contributions_of_a_text(variant):
+    ckpt = checkpoint(variant, torch.float64, block_size=9)
+    found = contributions(ckpt, TEXT)
+    assert (found.window.start, len(found.window.tokens)) == (4, 9)
+    inside = forward(ckpt.model, IDX[4:]).inside
+    assert torch.equal(found.raw, inside.pattern[0])
+    assert torch.equal(found.value, value_weighted(ckpt.model, inside))
+    assert torch.equal(found.logit, logit_weighted(ckpt, TEXT))
+    rolled = rollout(inside.pattern[0], residual=ckpt.config.kind == "transformer")
+    assert torch.equal(found.rollout, rolled)
+    table = found.to_frame()
+    layer, head = ckpt.config.n_layer - 1, ckpt.config.n_head - 1
+    assert len(table) == (layer + 1) * (head + 1) * 45
+    last = table.iloc[-2]
+    assert (last["layer"], last["head"], last["query"], last["key"]) == (layer, head, 12, 11)
+    assert (last["query_token"], last["key_token"]) == ("d", "e")
+    for name, cells in (("raw", found.raw[-1, -1]), ("value", found.value[-1, -1]), ("rollout", rolled[-1])):
+        assert last[name] == float(cells[8, 7])
+
+
 # --- lens -------------------------------------------------------------------------------------------------------------
 
 
@@ -218,6 +239,123 @@ def test_the_lens_reads_the_hidden_states_of_a_gpt2(tmp_path):
     assert len(table) == 5 * 7
 
 
+# --- parity with another program's GPT-2 ------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory):
+    """A random GPT-2 of transformers and the same model here."""
+    folder = tmp_path_factory.mktemp("gpt2")
+    theirs = foreign.gpt2()
+    theirs.save_pretrained(folder)
+    foreign.write_character_tokenizer(folder)
+    return theirs, load_checkpoint(folder)
+
+
+def watched(theirs, idx):
+    """Return what goes into each projection, what each network adds, what goes into the last LayerNorm, and logits."""
+    seen, handles = {"heads": [], "mlps": [], "attention": []}, []
+    for block in theirs.transformer.h:
+        handles += [
+            block.attn.c_proj.register_forward_pre_hook(lambda _module, given: seen["heads"].append(given[0][0])),
+            block.attn.register_forward_hook(lambda _module, _given, out: seen["attention"].append(out[0][0])),
+            block.mlp.register_forward_hook(lambda _module, _given, out: seen["mlps"].append(out[0])),
+        ]
+    norm = theirs.transformer.ln_f
+    handles.append(norm.register_forward_pre_hook(lambda _module, given: seen.update(stream=given[0][0])))
+    with torch.no_grad():
+        seen["logits"] = theirs(idx[None]).logits[0]
+    for handle in handles:
+        handle.remove()
+    return seen
+
+
+def test_head_scores_are_recomputed_from_the_attentions_of_a_gpt2(pair):
+    theirs, ckpt = pair
+    ids = [4, 1, 8, 4, 1, 6, 4]
+    table = find_heads(ckpt, ckpt.tokenizer.decode(ids))
+    pattern = foreign.computed(theirs, torch.tensor([ids]))[1][:, 0]
+    previous = torch.stack([pattern[..., query, query - 1] for query in range(2, 7)]).mean(0)
+    # The token after an earlier copy, and the copy; never the first token or the one before, which are named already.
+    induction = torch.stack([pattern[..., 3, 1], pattern[..., 4, 2], pattern[..., 6, 1] + pattern[..., 6, 4]]).mean(0)
+    duplicate = torch.stack([pattern[..., 4, 1], pattern[..., 6, 3]]).mean(0)
+    for name, expected in (("previous", previous), ("induction", induction), ("duplicate", duplicate)):
+        assert apart(table.scores[name], expected) < 1e-5, name
+    assert (table.counted["induction"], table.counted["duplicate"]) == (3, 2)
+
+
+def test_probe_scores_are_recomputed_from_the_attentions_of_a_gpt2(pair):
+    theirs, ckpt = pair
+    texts = probe_texts(ckpt.config, samples=5, seed=3)
+    table = probe_heads(ckpt, samples=5, seed=3)
+    length = foreign.BLOCK // 2
+    patterns = foreign.computed(theirs, torch.tensor(texts))[1].mean(1)
+    induction = torch.stack([patterns[..., query, query - length + 1] for query in range(length, 2 * length)]).mean(0)
+    duplicate = torch.stack([patterns[..., query, query - length] for query in range(length + 1, 2 * length)]).mean(0)
+    previous = torch.stack([patterns[..., query, query - 1] for query in range(2, 2 * length)]).mean(0)
+    for name, expected in (("induction", induction), ("duplicate", duplicate), ("previous", previous)):
+        assert apart(table.scores[name], expected) < 1e-5, name
+
+
+def test_a_logit_of_a_gpt2_is_the_sum_of_what_hooks_see_of_each_part(pair):
+    theirs, ckpt = pair
+    idx, place, token = foreign.IDX[0], 4, 6
+    found = direct_logits(ckpt, ckpt.tokenizer.decode(idx.tolist()), position=place, token=token)
+    seen, parts, size = watched(theirs, idx), theirs.transformer, foreign.WIDTH // foreign.HEADS
+    deviation = (seen["stream"][place].var(correction=0) + parts.ln_f.eps).sqrt()
+
+    def share(vector):
+        centred = (vector - vector.mean()) / deviation * parts.ln_f.weight
+        return (centred @ theirs.lm_head.weight[token]).item()
+
+    expected = {
+        "token embedding": share(parts.wte.weight[idx[place]]),
+        "position embedding": share(parts.wpe.weight[place]),
+        "last LayerNorm bias": (parts.ln_f.bias @ theirs.lm_head.weight[token]).item(),
+        "lm_head bias": 0.0,
+    }
+    for layer, block in enumerate(parts.h):
+        projection = block.attn.c_proj
+        for head in range(foreign.HEADS):
+            mine = slice(head * size, (head + 1) * size)
+            expected[f"L{layer}H{head}"] = share(seen["heads"][layer][place, mine] @ projection.weight[mine])
+        expected[f"L{layer} attention bias"] = share(projection.bias)
+        expected[f"L{layer} MLP"] = share(seen["mlps"][layer][place])
+    assert found.shares() == pytest.approx(expected, abs=1e-4)
+    assert found.logit == pytest.approx(float(seen["logits"][place, token]), abs=1e-4)
+    assert sum(expected.values()) == pytest.approx(float(seen["logits"][place, token]), abs=1e-4)
+    assert abs(found.remainder) < 1e-5
+
+
+def test_what_the_keys_of_a_gpt2_hand_over_has_the_length_that_hooks_measure(pair):
+    theirs, ckpt = pair
+    idx, size = foreign.IDX[1], foreign.WIDTH // foreign.HEADS
+    values = []
+    handles = [
+        block.attn.c_attn.register_forward_hook(
+            lambda _module, _given, out: values.append(out[0].split(foreign.WIDTH, -1)[2])
+        )
+        for block in theirs.transformer.h
+    ]
+    pattern = foreign.computed(theirs, idx[None])[1][:, 0]
+    for handle in handles:
+        handle.remove()
+    found = contributions(ckpt, ckpt.tokenizer.decode(idx.tolist()))
+    assert apart(found.raw, pattern) < 1e-5
+    assert apart(found.rollout, rollout(pattern)) < 1e-5
+    for layer, block in enumerate(theirs.transformer.h):
+        written = torch.zeros(foreign.BLOCK, foreign.WIDTH)
+        for head in range(foreign.HEADS):
+            mine = slice(head * size, (head + 1) * size)
+            handed = values[layer][:, mine] @ block.attn.c_proj.weight[mine]
+            each = pattern[layer, head][..., None] * handed
+            assert apart(found.value[layer, head], each.norm(dim=-1)) < 1e-5
+            written += each.sum(1).detach()
+        # They are what the attention of that layer adds, but for the bias: nothing was left out.
+        seen = watched(theirs, idx)["attention"][layer]
+        assert apart(written + block.attn.c_proj.bias, seen) < 1e-5
+
+
 # --- circuits ---------------------------------------------------------------------------------------------------------
 
 
@@ -247,6 +385,11 @@ def test_an_induction_heads_circuits_say_copy_and_its_predecessor_looks_one_back
     assert positions.pattern.shape == (14, 14)
     assert positions.pattern[torch.arange(1, 14), torch.arange(13)].min() > 0.999
     assert positions.scores[4, 5] == -math.inf
+    table = positions.to_frame()
+    assert len(table) == 14 * 15 / 2
+    row = table[(table["query"] == 5) & (table["key"] == 3)].iloc[0]
+    assert row["score"] == float(positions.scores[5, 3])
+    assert row["weight"] == float(positions.pattern[5, 3])
 
 
 def test_of_a_large_circuit_the_strongest_are_kept(monkeypatch):
@@ -293,6 +436,13 @@ def test_a_deleted_token_stays_on_the_axis():
     ]
     assert found.first[0, 0, 1].isnan().sum() == 0
     assert found.second[0, 0, 1].isnan().all()
+    table = found.to_frame()
+    assert len(table) == 3 * 4 * 6
+    row = table.iloc[4 * 6 + 6 + 4]  # L1H1, the third place looks at the second
+    assert row[["layer", "head", "query", "key", "query_token", "key_mark"]].tolist() == [1, 1, 2, 1, "d", "deleted"]
+    assert row["first"] == float(found.first[1, 1, 2, 1])
+    assert math.isnan(row["second"])
+    assert math.isnan(row["difference"])
 
 
 def test_positions_are_true_ones_when_the_texts_do_not_fit():

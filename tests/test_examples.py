@@ -2,6 +2,7 @@
 
 import importlib
 import re
+from pathlib import Path
 
 import plotly.graph_objects
 import pytest
@@ -23,8 +24,9 @@ def shown(monkeypatch):
     return figures
 
 
-def test_there_are_three():
-    assert len(NAMES) == 3
+def test_every_example_is_run_here():
+    source = Path(__file__).read_text(encoding="utf-8")
+    assert [name for name in NAMES if f'import_module("{name}").main()' not in source] == []
 
 
 def test_the_induction_head_is_found(shown, capsys):
@@ -40,7 +42,21 @@ def test_without_it_the_name_is_not_remembered(shown, capsys):
     before, after = map(float, re.search(r"Without 1 of them: 'b' ([\d.]+) → ([\d.]+)", said).groups())
     assert after < before / 10
     assert re.search(r"they part at token \d+", said)
-    assert len(shown) == 3
+    assert len(shown) == 4
+    assert "they part at new token" in shown[3].layout.title.text
+
+
+def test_the_head_that_looks_back_appears_before_the_one_that_is_built_on_it(shown, capsys):
+    importlib.import_module("examples.watch_it_in_training").main()
+    said = re.findall(r"(\w+): L(\d)H\d appeared at step (\d+), ([\d.]+) → ([\d.]+)\n  0 ", capsys.readouterr().out)
+    assert [name for name, *_ in said] == ["previous", "induction"]
+    (_, below, first, *_), (_, above, second, *_) = said
+    assert int(below) < int(above)
+    assert 0 < int(first) < int(second)
+    for *_, untrained, trained in said:
+        assert float(trained) > 10 * float(untrained)
+    assert [figure.layout.yaxis.title.text.split(",")[0] for figure in shown] == ["previous", "induction"]
+    assert f"from step {second} on" in shown[1].layout.annotations[0].text
 
 
 def test_a_logit_is_taken_apart_without_remainder(shown, capsys):

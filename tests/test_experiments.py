@@ -9,20 +9,25 @@ import numpy as np
 import pytest
 import torch
 
-from minigpt import load_checkpoint
+import minigpt.experiment_report
+import minigpt.experiments
+from minigpt import load_checkpoint, trace
 from minigpt.cli import main
 from minigpt.errors import ConfigError
+from minigpt.experiment_pictures import read_picture
 from minigpt.experiment_report import loss_curves, report
 from minigpt.experiments import (
     STUDENT,
     Record,
     markdown,
     read_records,
+    read_saved,
     run_experiment,
     table,
     verdicts,
 )
-from minigpt.presets import EXPERIMENTS, PRESETS, Experiment
+from minigpt.presets import EXPERIMENTS, PRESETS, Experiment, smaller
+from tests.documents import READMES, ROOT, read, tracked_files
 
 TEXT = "<b>the cat</b> sat on the mat; the rat ate the hat.\n" * 40
 TINY = Experiment(
@@ -188,5 +193,85 @@ def test_the_command_writes_table_and_page_and_refuses_in_a_sentence(tmp_path, c
     assert printed == (tmp_path / "out" / "table.md").read_text(encoding="utf-8")
     assert printed == markdown(EXPERIMENTS["activation"], table(TINY, read_records(tmp_path / "out")))
     assert "n_layer 2 against n_layer 1" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    kept = load_checkpoint(tmp_path / "out" / "n_layer-2")
+    picture = read_picture(tmp_path / "out", "n_layer 2")
+    traced = trace(kept, read_records(tmp_path / "out")[0].prompt)
+    assert picture.config == kept.config
+    assert (picture.ids, picture.tokens) == (traced.ids, traced.tokens)
+    np.testing.assert_array_equal(picture.pattern, traced.pattern.numpy())
     assert main([*command, "--seeds", "11"]) == 1
     assert "seeds" in capsys.readouterr().err
+    assert main([*command, "--seeds", "2", "--steps", "3"]) == 1
+    assert "another experiment" in capsys.readouterr().err
+
+
+def test_the_small_experiments_change_the_setting_and_nothing_else(tmp_path, monkeypatch):
+    assert smaller(EXPERIMENTS["single-vs-multi"]) is EXPERIMENTS["single-vs-multi"]
+    assert smaller(EXPERIMENTS["dropout"]) == replace(EXPERIMENTS["dropout"], preset="transformer-small")
+    given = []
+    monkeypatch.setattr(
+        minigpt.experiments, "run_experiment", lambda experiment, *_, **__: given.append(experiment) or ()
+    )
+    text = tmp_path / "text.txt"
+    text.write_text(TEXT, encoding="utf-8")
+    (tmp_path / "out").mkdir()
+    monkeypatch.setattr(minigpt.experiment_report, "report", lambda *_: "")
+    for options in ([], ["--small"]):
+        assert main(["compare", "n-head", "--corpus", str(text), "--out", str(tmp_path / "out"), *options]) == 0
+    assert [experiment.preset for experiment in given] == ["transformer", "transformer-small"]
+
+
+@pytest.mark.parametrize("against", ["n_layer 1", "n_layer 2", None, "another"])
+def test_differences_are_to_the_variant_that_is_asked_for(against):
+    rows = table(TINY, made([2.0, 2.2, 2.1], [1.5, 1.8, 1.6]), against)
+    reference = against if against == "n_layer 2" else "n_layer 1"
+    assert [row.against for row in rows] == [reference] * 2
+    expected = {"n_layer 1": [0, -7 / 15], "n_layer 2": [7 / 15, 0]}[reference]
+    assert [row.difference for row in rows] == pytest.approx(expected)
+    assert len(verdicts(rows)) == 1
+    assert f"against {reference}" in verdicts(rows)[0]
+
+
+# --- the results that come along --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_the_shipped_results_are_what_their_records_say(name):
+    folder = ROOT / "experiments" / name
+    saved, experiment = read_saved(folder), smaller(EXPERIMENTS[name])
+    assert (saved.experiment, saved.preset, saved.steps) == (name, experiment.preset, 1000)
+    assert saved.variants == list(experiment.variants)
+    rows = table(experiment, saved.records)
+    assert all(len(row.losses) >= 3 for row in rows)
+    assert (folder / "table.md").read_text(encoding="utf-8") == markdown(experiment, rows)
+    for variant, changes in experiment.variants.items():
+        picture = read_picture(folder, variant)
+        assert picture.config == replace(PRESETS[experiment.preset].model_config(65), **changes)
+        assert "".join(picture.tokens) == saved.records[0].prompt
+    assert (
+        sum((ROOT / each).stat().st_size for each in tracked_files() if each.startswith(f"experiments/{name}/")) < 1e6
+    )
+
+
+def test_the_same_model_with_the_same_seed_came_to_the_same_in_every_experiment():
+    same = {"n-layer": "n_layer 2", "activation": "relu", "dropout": "dropout 0.1", "n-head": "n_head 4"}
+    runs = [
+        {each.seed: (each.loss, each.history, each.sample) for each in saved.records if each.variant == variant}
+        for name, variant in same.items()
+        for saved in [read_saved(ROOT / "experiments" / name)]
+    ]
+    shared = set.intersection(*map(set, runs))
+    assert len(shared) >= 3
+    for seed in shared:
+        assert all(run[seed] == runs[0][seed] for run in runs)
+
+
+@pytest.mark.parametrize("readme", READMES)
+def test_the_readme_tells_the_shipped_results_as_their_records_do(readme):
+    told = read(readme)
+    for name, experiment in EXPERIMENTS.items():
+        for row in table(experiment, read_saved(ROOT / "experiments" / name).records):
+            first = row.variant == row.against
+            difference = "–" if first else f"{row.difference:+.3f} ± {row.margin:.3f}".replace("-", "−")
+            cells = (row.variant, f"{row.parameters:,}", f"{row.mean:.3f} ± {row.spread:.3f}", difference)
+            assert f"| {' | '.join(cells)} |" in told

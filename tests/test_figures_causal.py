@@ -2,18 +2,20 @@
 
 import numpy as np
 import pytest
+import torch
 
-from minigpt.analysis.ablation import what_if
+from minigpt.analysis.ablation import compare_continuations, what_if
 from minigpt.analysis.circuits import ov_circuit, positional_qk, qk_circuit
 from minigpt.analysis.compare import compare_heads, compare_prompts
-from minigpt.analysis.contributions import direct_logits, logit_weighted, rollout, value_weighted
-from minigpt.analysis.forward import forward
+from minigpt.analysis.contributions import contributions, direct_logits
+from minigpt.analysis.development import Development
 from minigpt.analysis.head_finder import find_heads
 from minigpt.analysis.interventions import Intervention
 from minigpt.analysis.lens import logit_lens
 from minigpt.analysis.sweeps import edge_sweep, sweep
-from minigpt.analysis.window import window_of
-from minigpt.figures_causal import edge_bars, head_scatter, kl_bars, logit_bars, score_map, sweep_map
+from minigpt.figures import label
+from minigpt.figures_causal import continuation_map, edge_bars, kl_bars, logit_bars, sweep_map
+from minigpt.figures_heads import development_curves, head_scatter, score_map
 from minigpt.figures_views import circuit_map, contribution_map, difference_map, lens_map, positional_map
 from tests.causal import TEXT, checkpoint
 
@@ -52,6 +54,31 @@ def test_a_score_map_is_layers_by_heads_with_the_untrained_score_in_hover(ckpt):
     value, untrained = (float(scores["first"][2, 1]) for scores in (table.scores, table.baseline))
     assert drawn(figure).customdata[2][1] == f"L2H1: {value:.3f} (untrained {untrained:.3f})"
     assert score_map(table, "distance").layout.title.text == "distance, tokens of every head"
+
+
+def test_development_curves_show_every_head_and_when_the_strongest_appeared():
+    scores = torch.full((4, 2, 3), 0.05)
+    scores[:, 1, 2] = torch.tensor([0.1, 0.2, 0.7, 0.9])
+    scores[:, 0, 1] = torch.tensor([0.1, 0.1, 0.8, 0.3])
+    scores[:, 0, 0] = torch.nan
+    found = Development(steps=[0, 10, 100, 1000], scores={"induction": scores, "entropy": scores + 2})
+    figure = development_curves(found)
+    assert [curve.name for curve in figure.data][-2:] == ["L0H1", "L1H2"]
+    assert len(figure.data) == 6
+    assert list(figure.data[-1].y) == pytest.approx([0.1, 0.2, 0.7, 0.9])
+    assert list(figure.data[-1].x) == pytest.approx(np.log10([10, 20, 110, 1010]))
+    assert list(figure.layout.xaxis.ticktext) == ["0", "10", "100", "1,000"]
+    assert figure.data[-1].customdata[3] == "L1H2, step 1,000: induction 0.900"
+    assert figure.layout.annotations[0].text == "L1H2 from step 100 on"
+    assert figure.layout.shapes[0].x0 == pytest.approx(np.log10(110))
+    assert figure.layout.yaxis.range == (0, 1)
+    assert development_curves(found, "entropy").layout.yaxis.range is None
+    falling = Development(steps=[0, 10], scores={"self": torch.tensor([0.9, 0.2]).view(2, 1, 1)})
+    assert not development_curves(falling, "self").layout.shapes
+    with pytest.raises(ValueError, match="got colour"):
+        development_curves(found, "colour")
+    with pytest.raises(ValueError, match="at least one snapshot"):
+        development_curves(Development(steps=[], scores={}))
 
 
 def test_a_sweep_map_has_the_networks_in_its_last_column_and_0_in_the_middle(ckpt):
@@ -118,26 +145,51 @@ def test_circuits_have_a_row_and_a_column_for_every_token(ckpt, monkeypatch):
         circuit_map(qk_circuit(ckpt, 2, 1))
 
 
-def test_positions_and_contributions_leave_the_future_empty(ckpt):
-    window = window_of(ckpt, TEXT)
-    inside = forward(ckpt.model, window.idx).inside
-    lengths = value_weighted(ckpt.model, inside)[2, 1].numpy()
-    figure = contribution_map(lengths, window.tokens, start=40, title="L2H1", unit="length")
-    past = np.tri(13, dtype=bool)
-    assert (drawn(figure).z[past] == lengths[past]).all()
-    assert np.isnan(drawn(figure).z[~past]).all()
-    assert list(drawn(figure).x) == list(range(40, 53))
-    assert drawn(figure).customdata[5][2].startswith("query '␣' (45), key 'b' (42): ")
-    shares = logit_weighted(ckpt, TEXT)[2, 1].numpy()
-    signed = drawn(contribution_map(shares, window.tokens, start=40))
-    assert (signed.z[past] == shares[past]).all()
-    assert (signed.zmin, signed.zmax) == pytest.approx((-np.abs(shares).max(), np.abs(shares).max()))
-    assert (list(signed.x), list(signed.y)) == (list(range(40, 53)), list(range(40, 53)))
-    flow = rollout(inside.pattern[0])[-1].numpy()
-    assert (drawn(contribution_map(flow, window.tokens)).z[past] == flow[past]).all()
-    positions = positional_map(positional_qk(ckpt, 3, 0).pattern.numpy(), 3, 0)
-    assert drawn(positions).z.shape == (16, 16)
-    assert np.isnan(drawn(positions).z[2, 3])
+def test_contributions_leave_the_future_empty_and_stand_at_true_positions():
+    found = contributions(checkpoint("no bias", block_size=9), TEXT)
+    past = np.tri(9, dtype=bool)
+    for show, expected in (("raw", found.raw[2, 1]), ("value", found.value[2, 1]), ("rollout", found.rollout[2])):
+        figure = contribution_map(found, 2, 1, show=show)
+        assert (drawn(figure).z[past] == expected.numpy()[past]).all()
+        assert np.isnan(drawn(figure).z[~past]).all()
+        assert drawn(figure).zmax == (float(expected.max()) if show == "value" else 1)
+        assert list(drawn(figure).x) == list(range(4, 13))
+        value = float(expected[5, 2])
+        assert drawn(figure).customdata[5][2] == f"query '⏎' (9), key 'c' (6): {value:.4g}"
+    signed = drawn(contribution_map(found, 2, 1, show="logit"))
+    assert (signed.z[past] == found.logit[2, 1].numpy()[past]).all()
+    most = float(found.logit[2, 1].abs().max())
+    assert (signed.zmin, signed.zmax, list(signed.y)) == (-most, most, list(range(4, 13)))
+    assert contribution_map(found, 2, 1).layout.title.text == "L2H1: length of what each key hands over"
+    assert figure.layout.title.text == "Attention followed through layers 0 to 2"
+    with pytest.raises(ValueError, match="got after"):
+        contribution_map(found, show="after")
+    with pytest.raises(ValueError, match="got 0 and 3"):
+        contribution_map(found, 0, 3)
+
+
+def test_positions_have_no_future(ckpt):
+    found = positional_qk(ckpt, 3, 0)
+    figure = positional_map(found)
+    assert drawn(figure).z.shape == (16, 16)
+    assert drawn(figure).z[7, 4] == pytest.approx(float(found.pattern[7, 4]))
+    assert np.isnan(drawn(figure).z[2, 3])
+    assert figure.layout.title.text == "L3H0, from the position embeddings alone"
+
+
+def test_two_continuations_stand_below_each_other_and_a_line_where_they_part(ckpt):
+    found = compare_continuations(ckpt, "a bad", Intervention(attention_off=(0, 1)), max_new_tokens=9, seed=2)
+    figure = continuation_map(found)
+    assert drawn(figure).z.tolist() == [found.before_probability, found.after_probability]
+    assert list(figure.layout.yaxis.ticktext) == ["as it is", "changed"]
+    assert drawn(figure).text[1][4] == label(found.after[4])
+    said = f"changed, new token 4 '{label(found.after[4])}': {found.after_probability[4]:.3f}"
+    assert drawn(figure).customdata[1][4] == said
+    assert figure.layout.shapes[0].x0 == found.first_difference - 0.5
+    assert figure.layout.title.text.endswith(f"they part at new token {found.first_difference}")
+    same = continuation_map(compare_continuations(ckpt, "a bad", Intervention(), max_new_tokens=3))
+    assert not same.layout.shapes
+    assert same.layout.title.text == "Both continuations are the same"
 
 
 def test_differences_are_signed_and_what_one_side_lacks_is_empty(ckpt):

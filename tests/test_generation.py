@@ -9,9 +9,9 @@ import torch
 from minigpt import generation
 from minigpt.checkpoint import Checkpoint
 from minigpt.errors import PromptError
-from minigpt.generation import LIKELIEST, continuations, generate, generate_several
+from minigpt.generation import continuations, generate, generate_several
 from minigpt.model import MultiHeadAttentionLanguageModel, SingleHeadAttentionLanguageModel, TransformerLanguageModel
-from minigpt.sampling import draw, penalised, sample_distribution, seed_of
+from minigpt.sampling import LIKELIEST, WHOLE_VOCABULARY, draw, penalised, sample_distribution, seed_of
 from minigpt.tokenizer import CharTokenizer
 from tests.reference import scattered
 
@@ -181,9 +181,10 @@ def test_a_kept_distribution_is_that_of_a_direct_pass_over_its_window(ckpt):
 
 
 def test_of_a_large_vocabulary_the_likeliest_are_kept_and_the_rest_summed_up():
-    tokenizer = CharTokenizer("".join(chr(0x4E00 + number) for number in range(613)))
+    vocab_size = WHOLE_VOCABULARY + 1
+    tokenizer = CharTokenizer("".join(chr(0x4E00 + number) for number in range(vocab_size)))
     torch.manual_seed(2)
-    model = scattered(TransformerLanguageModel(613, BLOCK, 15, 3, 2)).double().eval()
+    model = scattered(TransformerLanguageModel(vocab_size, BLOCK, 15, 3, 2)).double().eval()
     ckpt = Checkpoint(model=model, tokenizer=tokenizer)
     for step in generate(ckpt, "", max_new_tokens=4, seed=5, top_k=71, keep_distributions=True):
         kept = step.distribution

@@ -17,6 +17,7 @@ from tests.documents import (
     ROOT,
     code_blocks,
     folder_of_a_checkpoint,
+    folder_of_results,
     front_matter,
     headings,
     read,
@@ -133,9 +134,10 @@ def test_every_pin_is_exact_has_a_reason_and_is_needed():
 @pytest.mark.parametrize("readme", READMES)
 def test_the_tree_has_one_described_line_for_every_file(readme):
     drawn = tree(read(readme))
-    files = {folder_of_a_checkpoint(name) or name for name in tracked_files()}
-    folders = {name for name in drawn if name.endswith("/") and not name.startswith("checkpoints/")}
-    assert {name for name in drawn if name not in folders} - {"checkpoints/"} == files
+    files = {folder_of_a_checkpoint(name) or folder_of_results(name) or name for name in tracked_files()}
+    holders = {"checkpoints/", "experiments/"}
+    folders = {name for name in drawn if name.endswith("/") and not name.startswith(tuple(holders))}
+    assert {name for name in drawn if name not in folders} - holders == files
     assert all(any(name.startswith(folder) for name in files) for folder in folders)
     assert [name for name in files if not drawn[name]] == []
 

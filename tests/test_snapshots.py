@@ -111,6 +111,11 @@ def test_the_scores_at_a_snapshot_are_those_of_the_probe(finished):
     for index, (_, ckpt) in enumerate(load_snapshots(finished)):
         for name, values in probe_heads(ckpt, samples=3, seed=4).scores.items():
             torch.testing.assert_close(developed.scores[name][index], values, equal_nan=True)
+    table = developed.to_frame()
+    assert list(table.columns) == ["step", "head", *developed.scores]
+    assert (table["step"][9], table["head"][9]) == (10, "L1H0")
+    assert table["previous"][9] == float(developed.scores["previous"][1, 1, 0])
+    assert len(Development(steps=[], scores={}).to_frame()) == 0
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import shutil
 import signal
 import threading
 from dataclasses import replace
@@ -16,6 +17,7 @@ from minigpt.config import ModelConfig, TrainingConfig
 from minigpt.errors import ConfigError, CorpusError
 from minigpt.model import MultiHeadAttention
 from minigpt.recipe import learning_rate_scale, new_model
+from minigpt.snapshots import read_history
 from minigpt.splits import train_validation_split, validation_loss
 from minigpt.tokenizer import CharTokenizer
 from minigpt.training import saved_settings, train
@@ -94,6 +96,24 @@ def test_a_run_that_was_stopped_and_resumed_ends_like_one_that_was_not(tmp_path,
     ]
     assert histories[0] == histories[1]
     assert [record["step"] for record in histories[0]] == [0, 4, 8, 11]
+
+
+def test_a_run_with_snapshots_is_saved_at_each_from_the_first_on_and_goes_on_from_there(tmp_path):
+    config = replace(PLAIN, snapshots=2, save_every=100)
+    whole, records = run(config, tmp_path / "whole")
+    for step in (0, 10):
+        killed = tmp_path / str(step)
+        iterator = train(new_model(MODEL, config), TOKENIZER, TEXT, config, out=killed)
+        while next(iterator).step < step:
+            pass
+        shutil.copytree(killed, tmp_path / f"{step} at once")
+        iterator.close()
+        resumed, rest = run(config, tmp_path / f"{step} at once", resume=True)
+        assert same(weights(whole), weights(resumed))
+        assert [record.step for record in rest] == list(range(step + 1, 12))
+        history = read_history(tmp_path / f"{step} at once")
+        assert [record["step"] for record in history] == [0, 4, 8, 10, 11]
+    assert [record.step for record in records] == list(range(12))
 
 
 def test_the_same_seed_trains_the_same_model_and_another_seed_another():

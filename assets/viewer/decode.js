@@ -7,6 +7,7 @@
  *
  * @typedef {import('./types.js').Training} Training
  * @typedef {import('./types.js').Moment} Moment
+ * @typedef {import('./types.js').Results} Results
  * @typedef {import('./unpack.js').Table} Table
  *
  * @typedef {object} Checkpoint
@@ -554,4 +555,19 @@ export async function readTraining(message) {
  */
 export async function readMoment({ step, analysis, own_text: ownText, loss, sample }) {
   return { step, analysis: await readAnalysis(analysis), ownText, loss, sample };
+}
+
+/**
+ * Read an `experiment` message.
+ *
+ * @param {any} message
+ * @returns {Promise<Results>}
+ */
+export async function readResults({ names, name, experiment, preset, steps, characters, batches, seeds, against, rows, curves, sides }) {
+  /** @param {any} side */
+  const read = async (side) => ({ ...side, analysis: side.analysis === null ? null : await readAnalysis(side.analysis) });
+  /** @param {any} row */
+  const named = ({ told_apart: toldApart, ...rest }) => ({ ...rest, toldApart });
+  const all = { names, name, experiment, preset, steps, characters, batches, seeds, against, curves };
+  return { ...all, rows: rows.map(named), sides: await Promise.all(sides.map(read)) };
 }

@@ -12,7 +12,7 @@
  */
 import { currentBranch } from './branches.js';
 import { readAnalysis, readNotice } from './decode.js';
-import { AT_ONCE, readSteps } from './steps.js';
+import { readSteps, stepsAtOnce } from './steps.js';
 import { stepsOf, windowStart } from './time.js';
 
 /** What is kept of each: windows are large. */
@@ -141,9 +141,10 @@ export class Moments {
       return null;
     }
     const { name, block_size: block } = checkpoint;
+    const atOnce = stepsAtOnce(checkpoint.vocab_size);
     const origin = Math.max(1, promptLength);
-    const first = start === 0 ? origin + Math.floor((step - origin) / AT_ONCE) * AT_ONCE : step;
-    const end = start === 0 ? Math.min(first + AT_ONCE, text.length, block + 1) : step + 1;
+    const first = start === 0 ? origin + Math.floor((step - origin) / atOnce) * atOnce : step;
+    const end = start === 0 ? Math.min(first + atOnce, text.length, block + 1) : step + 1;
     const ids = text.slice(start, end);
     const steps = this.#steps(`${name}:${JSON.stringify(sampling)}:${first}:${ids.join()}`, async () => {
       const message = await this.#server.some_steps(name, ids, first - start, sampling);

@@ -19,8 +19,12 @@
  */
 import { unpack } from './unpack.js';
 
-/** Steps that one answer describes. */
-export const AT_ONCE = 64;
+/**
+ * Steps that are asked for at once: fewer of a large vocabulary, as each is told with all of it.
+ *
+ * @param {number} vocabulary
+ */
+export const stepsAtOnce = (vocabulary) => (vocabulary > 512 ? 16 : 64);
 
 /** The steps of one answer, from the first that was asked for on. */
 export class Steps {

@@ -249,14 +249,20 @@ export function compareTab({ store, words, host }) {
 
   /** @param {Compared} value @param {number} query @param {number} key @param {Translate} translate */
   function sentence(value, query, key, translate) {
-    const [before, after] = [value.first[query][key], value.second[query][key]];
+    const weights = [value.first[query][key], value.second[query][key]];
+    // The server counts from where the window begins, and from the first token of a text of its own.
+    const start = store.state.analysis?.start ?? 0;
+    const otherStart = 'text' in asking.options ? 0 : start;
     /** @param {number} place */
     const token = (place) => {
-      const [, first, second, text] = value.slots[place];
+      const [, before, after, text] = value.slots[place];
+      const first = before === null ? null : before + start;
+      const second = after === null ? null : after + otherStart;
       return `'${glyph(text)}' (${first === second ? first : `${first ?? '–'} → ${second ?? '–'}`})`;
     };
-    const written = [before, after].map((weight) => (weight === null ? translate('compare_not_there') : digits(weight)));
-    const change = before === null || after === null ? '–' : signed(after - before);
+    const written = weights.map((weight) => (weight === null ? translate('compare_not_there') : digits(weight)));
+    const [old, now] = weights;
+    const change = old === null || now === null ? '–' : signed(now - old);
     return translate('compare_cell', { query: token(query), key: token(key), first: written[0], second: written[1], change });
   }
 

@@ -38,6 +38,7 @@ export const TABS = [
   { name: 'compare', needs: ['ask'], load: async () => (await import('./tabcompare.js')).compareTab },
   { name: 'inside', needs: ['ask'], load: async () => (await import('./tabinside.js')).insideTab },
   { name: 'training', needs: ['training_run', 'training_moment'], load: async () => (await import('./training.js')).trainingTab },
+  { name: 'experiments', needs: ['experiment_results'], load: async () => (await import('./tabexperiments.js')).experimentsTab },
   { name: 'model', needs: ['ask'], load: async () => (await import('./tabmodel.js')).modelTab },
 ];
 

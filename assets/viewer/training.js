@@ -14,6 +14,7 @@ import { readMoment, readNotice, readTraining } from './decode.js';
 import { make, mark, say } from './dom.js';
 import { HeatmapView } from './heatmap.js';
 import { OverviewView } from './overview.js';
+import { ownRun } from './ownrun.js';
 import { picker } from './picker.js';
 import { nearest, playerView } from './runplayer.js';
 import { runChart } from './runchart.js';
@@ -71,7 +72,11 @@ export function trainingTab({ store, words, host }) {
   ]);
   const scorePart = make('div', '', {}, [make('div', 'mg-header', {}, [scoreTitle, scores.element]), curves.element, scoreSaid]);
   const lossPart = make('div', '', {}, [make('div', 'mg-header', {}, [lossTitle, quantities.element]), losses.element, lossSaid]);
-  const element = make('div', 'mg-training', {}, [runs.element, about, said, make('div', 'mg-two', {}, [lossPart, scorePart]), pictures]);
+  const own = 'train' in host.server ? ownRun({ store, words, host }, follow) : null;
+  const curvesPart = make('div', 'mg-two', {}, [lossPart, scorePart]);
+  const element = make('div', 'mg-training', {}, [...(own === null ? [] : [own.element]), runs.element, about, said, curvesPart, pictures]);
+  // Nothing is there to be seen before there is a run.
+  runs.element.hidden = curvesPart.hidden = pictures.hidden = true;
 
   local.subscribe((state, changed) => {
     heatmap.update(state, changed);
@@ -100,10 +105,31 @@ export function trainingTab({ store, words, host }) {
       complain(message);
       return;
     }
+    const before = run;
     run = await readTraining(message);
+    if (before?.name === run.name && before.steps.length > 0 && moment !== null) {
+      goOn(run, moment.step === before.steps.at(-1) ? run.steps.at(-1) : moment.step);
+      return;
+    }
     moment = null;
     player.stop();
     begin(run);
+  }
+
+  /** @param {string} name A run that has come further. @param {boolean} isNew Whether it shall be looked at in any case. */
+  function follow(name, isNew) {
+    if (isNew || run?.name === name) {
+      void open(name, true);
+    }
+  }
+
+  /** Go on looking at a run of which there is more now. @param {Training} opened @param {number | undefined} step */
+  function goOn(opened, step) {
+    offer();
+    player.steps(opened.steps);
+    charts();
+    tell();
+    void look(step ?? 0);
   }
 
   /** @param {Training} opened */
@@ -111,6 +137,7 @@ export function trainingTab({ store, words, host }) {
     const { steps } = opened;
     offer();
     say(said, '');
+    runs.element.hidden = curvesPart.hidden = false;
     scorePart.hidden = steps.length === 0;
     pictures.hidden = steps.length === 0;
     player.steps(steps);
@@ -293,6 +320,7 @@ export function trainingTab({ store, words, host }) {
       if (changed.has('tab')) {
         player.stop();
       }
+      own?.update(state, changed);
       const model = state.whole?.checkpoint.name ?? '';
       if (run === null && asked === 0) {
         void open(model, false);

@@ -130,6 +130,31 @@
  * @property {number | null} loss  Mean loss on the text, in nats per token.
  * @property {string} sample
  *
+ * @typedef {object} Results  What an experiment came to; losses in nats per token.
+ * @property {string[]} names  All results that there are.
+ * @property {string} name
+ * @property {string} experiment  Which one it was.
+ * @property {string} preset  The settings that all variants share.
+ * @property {number} steps
+ * @property {number} characters  Length of the training text.
+ * @property {number} batches  Batches of the validation split that a loss is measured on.
+ * @property {number[]} seeds  Those that every variant was trained with.
+ * @property {string} against  The variant that the others are compared with.
+ * @property {ResultRow[]} rows
+ * @property {{variant: string, seed: number, steps: number[], losses: number[]}[]} curves
+ * @property {{variant: string, seed: number, prompt: string, sample: string, analysis: Analysis | null}[]} sides
+ *
+ * @typedef {object} ResultRow  A variant of an experiment.
+ * @property {string} variant
+ * @property {number} parameters
+ * @property {number[]} losses  One for each seed.
+ * @property {number} mean
+ * @property {number | null} spread  Standard deviation over the seeds; null for a single one.
+ * @property {number} difference  Mean difference to the variant it is compared with.
+ * @property {number | null} margin  Half the width of its 95 % interval.
+ * @property {boolean} toldApart  Whether the interval leaves out 0.
+ * @property {number} seconds
+ *
  * @typedef {object} Host  What the page around the viewer offers.
  * @property {Record<string, any>} props  The component's value and properties.
  * @property {(name: string, detail?: unknown) => void} trigger

@@ -128,12 +128,29 @@ class TwoContinuations:
     Attributes:
         before: The texts of the new tokens of the model as it is.
         after: The same under the intervention.
+        before_probability: What the model as it is gave each of its new tokens, 0 to 1, before temperature and the
+            other settings.
+        after_probability: What the changed model gave each of its own, likewise.
         first_difference: Index of the first new token that differs; None if none does.
     """
 
     before: list[str]
     after: list[str]
+    before_probability: list[float]
+    after_probability: list[float]
     first_difference: int | None
+
+    def to_frame(self) -> Any:  # noqa: ANN401 (a pandas.DataFrame)
+        """Return one row per new token, counted from 0."""
+        return frame(
+            {
+                "index": list(range(len(self.before))),
+                "before": self.before,
+                "before_probability": self.before_probability,
+                "after": self.after,
+                "after_probability": self.after_probability,
+            }
+        )
 
 
 def compare_continuations(
@@ -164,16 +181,18 @@ def compare_continuations(
     """
     intervention.check(ckpt.config)
     steps = generate(ckpt, text, max_new_tokens=max_new_tokens, seed=seed, **options)
-    before = [step.token_id for step in steps]
+    before = [(step.token_id, step.model_probability) for step in steps]
     ids = ids_of(ckpt.tokenizer, text) or [0]
     means = None
     if intervention.needs_means():
         means = head_means(ckpt.model, ids if reference is None else reference_ids(ckpt, reference, text))
     after = list(_continue(ckpt, ids, intervention, means, max_new_tokens, Sampler(Sampling(**options), [seed])))
-    different = [index for index, (old, new) in enumerate(zip(before, after, strict=True)) if old != new]
+    different = [index for index, (old, new) in enumerate(zip(before, after, strict=True)) if old[0] != new[0]]
     return TwoContinuations(
-        before=[ckpt.tokenizer.piece(token_id) for token_id in before],
-        after=[ckpt.tokenizer.piece(token_id) for token_id in after],
+        before=[ckpt.tokenizer.piece(token_id) for token_id, _ in before],
+        after=[ckpt.tokenizer.piece(token_id) for token_id, _ in after],
+        before_probability=[probability for _, probability in before],
+        after_probability=[probability for _, probability in after],
         first_difference=different[0] if different else None,
     )
 
@@ -185,16 +204,20 @@ def _continue(
     means: Tensor | None,
     max_new_tokens: int,
     sampler: Sampler,
-) -> Generator[int, None, None]:
-    """Yield the new tokens under an intervention, drawn with the numbers that `generate` draws with."""
+) -> Generator[tuple[int, float], None, None]:
+    """Yield the new tokens under an intervention, and what the changed model gave each, 0 to 1.
+
+    They are drawn with the numbers that `generate` draws with.
+    """
     parts = anatomy(ckpt.model)
     block, ids = ckpt.config.block_size, list(ids)
     for _ in range(max_new_tokens):
         start = max(0, len(ids) - block)
         window = torch.tensor(ids[start:])
         run = forward(parts, window, [intervention], start=start, means=means, keep=False)
-        ids += sampler.draw(run.logits[1:, -1], window[None].numpy()).ids
-        yield ids[-1]
+        drawn = sampler.draw(run.logits[1:, -1], window[None].numpy())
+        ids += drawn.ids
+        yield ids[-1], math.exp(drawn.log_probabilities[0])
 
 
 def _means(ckpt: Checkpoint, intervention: Intervention, reference: Text | None, text: Text) -> Tensor | None:

@@ -8,12 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from minigpt.sampling import penalised, rank, sample_distribution
-
-WHOLE = 512
-"""Vocabularies up to this size are listed whole."""
-LARGEST = 50
-"""How many of the likeliest tokens of a larger one are listed."""
+from minigpt.sampling import LIKELIEST, WHOLE_VOCABULARY, penalised, rank, sample_distribution
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +80,7 @@ def choices(
     after = torch.stack([sample_distribution(row, temperature, top_k, top_p, min_p) for row in changed])
     order = logits.argsort(dim=-1, descending=True, stable=True)
     vocab_size = logits.shape[1]
-    ids = order[:, : vocab_size if vocab_size <= WHOLE else LARGEST]
+    ids = order[:, : vocab_size if vocab_size <= WHOLE_VOCABULARY else LIKELIEST]
     unlisted = order[:, ids.shape[1] :]
     both = (before, after)
     column = torch.tensor(taken)[:, None]

@@ -17,7 +17,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from minigpt.analysis.anatomy import LayerPart, anatomy
-from minigpt.analysis.frames import frame, numbers
+from minigpt.analysis.frames import cell_columns, frame, numbers
 from minigpt.analysis.interventions import check_head
 from minigpt.analysis.window import token_id
 from minigpt.checkpoint import Checkpoint
@@ -153,6 +153,10 @@ class PositionalQK:
     head: int
     scores: Float[Tensor, "query key"]
     pattern: Float[Tensor, "query key"]
+
+    def to_frame(self) -> Any:  # noqa: ANN401 (a pandas.DataFrame)
+        """Return one row per query position and key position up to it."""
+        return frame(cell_columns(score=self.scores, weight=self.pattern))
 
 
 def positional_qk(ckpt: Checkpoint, layer: int, head: int) -> PositionalQK:

@@ -6,13 +6,14 @@ The difference is *second − first*. Cells that one of the two does not have ar
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from minigpt.analysis.ablation import what_if
+from minigpt.analysis.frames import cell_columns, frame
 from minigpt.analysis.interventions import Intervention, check_head
 from minigpt.analysis.patterns import Trace, trace
 from minigpt.checkpoint import Checkpoint
@@ -62,6 +63,17 @@ class Comparison:
     def tokens(self) -> list[str]:
         """The text at each place of the axes."""
         return [slot.token for slot in self.slots]
+
+    def to_frame(self) -> Any:  # noqa: ANN401 (a pandas.DataFrame)
+        """Return one row per layer, head, query and key up to it; the last two count places of the common axis.
+
+        A query's and a key's token and mark stand beside them; a weight that one of the two does not have is NaN.
+        """
+        columns = cell_columns(first=self.first, second=self.second, difference=self.difference)
+        for axis in ("query", "key"):
+            columns[f"{axis}_token"] = [self.slots[place].token for place in columns[axis]]
+            columns[f"{axis}_mark"] = [self.slots[place].mark for place in columns[axis]]
+        return frame(columns)
 
 
 def compare_prompts(ckpt: Checkpoint, first: str, second: str) -> Comparison:

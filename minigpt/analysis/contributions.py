@@ -1,5 +1,6 @@
 """How much of what was computed came from where: weights with their values, flow through layers, shares of a logit.
 
+- `contributions`: both of the following, and the weights themselves, from a model and a text.
 - `value_weighted`: how long the vector is that a key hands to a query through a head (Kobayashi et al. 2020).
 - `logit_weighted`: what each key brought, through each head, to the logit of the token that follows the query.
 - `rollout`: attention followed through all layers and residual connections (Abnar & Zuidema 2020).
@@ -19,7 +20,7 @@ from torch import Tensor
 
 from minigpt.analysis.anatomy import Anatomy, anatomy
 from minigpt.analysis.forward import Layers, forward
-from minigpt.analysis.frames import frame, numbers
+from minigpt.analysis.frames import cell_columns, frame, numbers
 from minigpt.analysis.window import Window, chosen_token, token_id, window_of
 from minigpt.checkpoint import Checkpoint
 from minigpt.model import LanguageModel
@@ -112,6 +113,62 @@ def rollout(
     for layer in mixed[1:]:
         layers.append(layer @ layers[-1])
     return torch.stack(layers)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contributions:
+    """Four answers to how much of what a query took came from which key.
+
+    Attributes:
+        window: What was read.
+        raw: Attention weights, 0 to 1; rows sum to 1.
+        value: Length of what each key hands to each query through each head, at least 0, in units of the residual
+            stream; see `value_weighted`.
+        logit: What each key brought, through each head, to the logit of the token that follows the query, of either
+            sign, in float64; see `logit_weighted`.
+        rollout: Attention followed through all layers up to this one, 0 to 1; rows sum to 1; see `rollout`.
+    """
+
+    window: Window
+    raw: Float[Tensor, "layer head query key"]
+    value: Float[Tensor, "layer head query key"]
+    logit: Float[Tensor, "layer head query key"]
+    rollout: Float[Tensor, "layer query key"]
+
+    def to_frame(self) -> Any:  # noqa: ANN401 (a pandas.DataFrame)
+        """Return one row per layer, head, query and key up to it; positions are true ones.
+
+        Rollout knows layers only: each head of a layer has the same in its row.
+        """
+        rolled = self.rollout[:, None].expand_as(self.raw)
+        columns = cell_columns(raw=self.raw, value=self.value, logit=self.logit, rollout=rolled)
+        for axis in ("query", "key"):
+            columns[f"{axis}_token"] = [self.window.tokens[place] for place in columns[axis]]
+            columns[axis] = [self.window.start + place for place in columns[axis]]
+        return frame(columns)
+
+
+def contributions(ckpt: Checkpoint, text: Text) -> Contributions:
+    """Say how much of what each query took came from which key, in four ways.
+
+    Args:
+        ckpt: The model and its tokenizer.
+        text: A text or its ids, at least one token long; the last `block_size` tokens are read.
+
+    Raises:
+        PromptError: If the text cannot be read.
+    """
+    window = window_of(ckpt, text)
+    parts = anatomy(ckpt.model)
+    inside = forward(parts, window.idx).inside
+    pattern = inside.pattern[0]
+    return Contributions(
+        window=window,
+        raw=pattern,
+        value=value_weighted(parts, inside),
+        logit=logit_weighted(ckpt, window.ids),
+        rollout=rollout(pattern, residual=parts.residual),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

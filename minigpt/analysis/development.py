@@ -7,11 +7,13 @@ snapshot of step 0 is the untrained model that they stand beside.
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from minigpt.analysis.frames import frame, numbers
 from minigpt.analysis.head_finder import probe_scores, probe_texts
 from minigpt.checkpoint import Checkpoint
 from minigpt.lean import lean_model
@@ -52,6 +54,16 @@ class Development:
         while values[index - 1] > middle:
             index -= 1
         return self.steps[index]
+
+    def to_frame(self) -> Any:  # noqa: ANN401 (a pandas.DataFrame)
+        """Return one row per step and head, with a column per score."""
+        columns: dict[str, list[Any]] = {"step": [], "head": []}
+        if self.scores:
+            _, n_layer, n_head = next(iter(self.scores.values())).shape
+            names = [f"L{layer}H{head}" for layer in range(n_layer) for head in range(n_head)]
+            columns["step"] = [step for step in self.steps for _ in names]
+            columns["head"] = names * len(self.steps)
+        return frame(columns | {name: numbers(values) for name, values in self.scores.items()})
 
 
 def head_development(

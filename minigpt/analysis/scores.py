@@ -17,8 +17,10 @@ out. A score for which no query is left is NaN.
 
 The last two describe the shape of a row, over queries from the second on:
 
-- `entropy`: in bits; 0 if all weight lies on one key, log₂(n) if it is spread evenly over n.
-- `distance`: mean distance between query and key, weighted by attention, in tokens.
+- `entropy`: −Σ α · log₂ α over the keys of a row, α the weight (Shannon 1948, section 6; of attention Clark et al.
+  2019, section 3.3), in bits; 0 if all weight lies on one key, log₂(n) if it is spread evenly over n.
+- `distance`: Σ α · (query − key), the mean distance weighted by attention (Vig & Belinkov 2019, "Attention Distance",
+  there over a corpus), in tokens, from 0.
 """
 
 import math
@@ -92,7 +94,10 @@ def growing_head_scores(
 
 
 def row_entropy(pattern: Float[Tensor, "layer head query key"]) -> Float[Tensor, "layer head query"]:
-    """Return the entropy of each row in bits."""
+    """Return the entropy of each row in bits, −Σ α · log₂ α with 0 · log₂ 0 = 0 (Shannon 1948, section 6).
+
+    From 0, all weight on one key, to log₂ of the number of keys, weight spread evenly.
+    """
     nats = cast(Tensor, torch.special.entr(pattern))
     return nats.sum(-1) / math.log(2)
 

@@ -1,5 +1,10 @@
 """Every part taken out once, each by itself, in one batched pass: which heads, networks and cells matter here?
 
+Removing parts one at a time and measuring what the model then says is *ablation*: of heads Michel et al. 2019, section
+3.2 ("Ablating one head"), where a head's output becomes zero; *knockout* with the mean in its place Wang et al. 2022,
+section 2; of single cells of the pattern Geva et al. 2023, "Attention Knockout". What is measured is the direct and the
+indirect effect together: later layers read the changed stream.
+
 All effects are *after − before*: negative where the part had raised the chosen token's probability, and a positive
 effect on the loss means that the text got harder to predict without the part.
 """
@@ -30,13 +35,16 @@ MOST_NUMBERS = 2**26
 
 @dataclass(frozen=True, kw_only=True)
 class Effect:
-    """What removing each part does, one entry a part.
+    """What removing each part does, one entry a part; p is the model as it is, q the model without the part.
 
     Attributes:
-        probability: Change of the chosen token's probability, −1 to 1.
-        logit: Change of its logit minus the mean of all logits (a shift of all of them means nothing).
-        kl: Kullback–Leibler divergence at the chosen position, before from after, in bits.
-        loss: Change of the text's mean cross-entropy, in nats per token; NaN for a text of one token.
+        probability: Change of the chosen token's probability, q(token) − p(token), −1 to 1.
+        logit: Change of its logit z minus the mean of all logits, (z_q − mean z_q) − (z_p − mean z_p); a shift of all
+            of them means nothing to the softmax.
+        kl: Kullback–Leibler divergence of q from p at the chosen position, Σ p · log₂(p ∕ q), in bits, at least 0
+            (Kullback & Leibler 1951, section 2, there with natural logarithms).
+        loss: Change of the text's mean cross-entropy, −1∕(T−1) · Σ ln p(tokenₜ₊₁ | token₀ … tokenₜ) over its T tokens,
+            in nats per token; NaN for a text of one token.
     """
 
     probability: Float[Tensor, " part"]
@@ -104,6 +112,10 @@ def sweep(
     reference: Text | None = None,
 ) -> Sweep:
     """Remove every head and every feed-forward network once, each by itself.
+
+    A head that is removed hands zeros (Michel et al. 2019, section 3.2), or its mean over a reference text (*mean
+    ablation*, Wang et al. 2022, section 2), to its rows of the projection; the projection's bias stays. A network that
+    is removed adds nothing, not even its bias. Everything after it is computed anew.
 
     Args:
         ckpt: The model and its tokenizer.
@@ -195,7 +207,10 @@ def edge_sweep(
     token: int | str | None = None,
     renormalise: bool = True,
 ) -> EdgeSweep:
-    """Hide every key once from one query of one head.
+    """Hide every key once from one query of one head (attention knockout; Geva et al. 2023, section 4).
+
+    Their score of −∞ before the softmax is the same as `renormalise=True`: weight 0, and the rest of the row divided by
+    what is left. With `renormalise=False` the rest stays as it was, and the row sums to less than 1.
 
     Args:
         ckpt: The model and its tokenizer.

@@ -8,14 +8,17 @@ from collections.abc import Iterator, Mapping
 
 from minigpt import wire
 from minigpt.config import is_index
+from minigpt.errors import ConfigError
 from minigpt.ui import messages, steps
 from minigpt.ui.asking import Asked, answer
 from minigpt.ui.boundary import Message, or_last_notice, or_notice
 from minigpt.ui.downloads import Wanted, download
+from minigpt.ui.experiments import Experiments
 from minigpt.ui.learning import Runs
 from minigpt.ui.messages import SAMPLING, Sampling
 from minigpt.ui.models import Models
 from minigpt.ui.questions import QUESTIONS
+from minigpt.ui.trainer import Trainer
 from minigpt.ui.views import view
 
 AT_ONCE = 2
@@ -25,11 +28,13 @@ LONGEST_TEXT = 100_000
 
 
 class Answers:
-    """Answers about the models of one folder."""
+    """Answers about the models of one folder, and about experiments."""
 
-    def __init__(self, models: Models) -> None:
+    def __init__(self, models: Models, experiments: Experiments | None = None) -> None:
         self.models = models
         self.runs = Runs(models)
+        self.experiments = experiments or Experiments()
+        self.trainer = Trainer(models)
         self._turns = threading.BoundedSemaphore(AT_ONCE)
 
     @or_notice
@@ -98,6 +103,27 @@ class Answers:
         """Say what a model did with a text at a step of its training; everything comes from the browser."""
         with self._turns:
             return self.runs.moment(name, step, text)
+
+    @or_notice
+    def experiment(self, name: object, against: object) -> Message:
+        """Say what an experiment came to; everything comes from the browser."""
+        with self._turns:
+            return self.experiments.results(name, against)
+
+    @or_notice
+    def train(self, act: object, given: object, *, allowed: bool) -> Message:
+        """Start, stop or resume a training run, or say how it stands; everything comes from the browser.
+
+        Args:
+            act: See `Trainer.act` for this and the next.
+            given: What it is about.
+            allowed: Whether who asks may train here; else the answer is that, or a notice.
+        """
+        if not allowed and act == "state":
+            return wire.answer("train", {"allowed": False})
+        if not allowed:
+            raise ConfigError("train_off")
+        return wire.answer("train", {"allowed": True, **self.trainer.act(act, given)})
 
     @or_last_notice
     def branch(self, model: str | None, text: str, asked: object) -> Iterator[Message]:

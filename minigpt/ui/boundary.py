@@ -26,6 +26,7 @@ Message = (
     | wire.ViewMessage
     | wire.TrainingMessage
     | wire.MomentMessage
+    | wire.ExperimentMessage
 )
 
 

@@ -22,6 +22,7 @@ from minigpt.ui.boundary import Message, notice_of
 from minigpt.ui.controls import FIELDS, Controls, controls, running
 from minigpt.ui.endpoints import add_endpoints
 from minigpt.ui.examples import CANDIDATES, examples_for
+from minigpt.ui.experiments import Experiments
 from minigpt.ui.export_endpoint import add_export_endpoint
 from minigpt.ui.language import KEEP_LANGUAGE, LANGUAGE_OF, Translated, first_words, language_switch
 from minigpt.ui.links import COPY, SETTINGS, opened, opening
@@ -61,15 +62,16 @@ _GENERATED = """
 """
 
 
-def build_app(checkpoints_folder: Path | str | None = None) -> gr.Blocks:
+def build_app(checkpoints_folder: Path | str | None = None, experiments_folder: Path | str | None = None) -> gr.Blocks:
     """Build the page.
 
     Args:
         checkpoints_folder: Where the models are, one folder each; by default the folder that the environment variable
             MINIGPT_CHECKPOINTS names, else `checkpoints` beside the package.
+        experiments_folder: Where results of experiments are, one folder each; by default the folder that
+            MINIGPT_EXPERIMENTS names, else `experiments` and `runs` beside the package.
     """
-    models = Models(checkpoints_folder)
-    return Page(models).demo
+    return Page(Models(checkpoints_folder), Experiments(experiments_folder)).demo
 
 
 def launch_options() -> dict[str, Any]:
@@ -113,9 +115,9 @@ class Page:
         demo: What `launch` serves.
     """
 
-    def __init__(self, models: Models) -> None:
+    def __init__(self, models: Models, experiments: Experiments | None = None) -> None:
         self.models = models
-        self.answers = Answers(models)
+        self.answers = Answers(models, experiments)
         self.words = Translated(FIELDS)
         with gr.Blocks(
             title=TITLE, analytics_enabled=False, fill_width=True, delete_cache=(SWEEP_SECONDS, SWEEP_SECONDS)
@@ -144,7 +146,7 @@ class Page:
                 self.prompt: PromptPart = prompt_part(self.words, self._examples(name))
             with gr.Column(scale=5, min_width=320):
                 self.controls: Controls = controls(self.words)
-        self.viewer = viewer_host(self.answers)
+        self.viewer = viewer_host(self.answers, lambda: bool(self.demo.share))
         self.words.make(gr.Markdown, {"value": "page.caveat"}, elem_id="caveat")
 
     def _listen(self) -> None:
@@ -197,6 +199,12 @@ class Page:
             [self.viewer, self.model_info, *self.words.components],
             js=KEEP_LANGUAGE,
             **asked,
+        )
+        cast(Any, self.viewer).open_model(
+            self.open_model,
+            [self.language, self.prompt.box],
+            [self.viewer, *buttons, self.prompt.box, self.prompt.examples, self.model_info, self.model],
+            **ends,
         )
         self._listen_to_uploads(ends)
         self.viewer.copy_link(
@@ -286,6 +294,13 @@ class Page:
             text = examples[0]
         shown = self.analyze(model, text)
         return (*shown, text, gr.update(samples=samples(examples)), self._model_info(language, model))
+
+    def open_model(self, language: str, text: str, event: gr.EventData, request: gr.Request) -> tuple[Any, ...]:
+        """Look at the prompt with a model that came after the page was opened, such as one just trained."""
+        name = str(event._data)  # pyright: ignore[reportPrivateUsage]
+        message, *others = self.choose_model(language, name, text)
+        viewer = gr.HTML(value=message, models=self.models.names())
+        return (viewer, *others, gr.update(choices=self._choices(language, _session(request)), value=name))
 
     def bring(self, files: object, language: str, text: str, request: gr.Request) -> tuple[Any, ...]:
         """Open what was uploaded."""

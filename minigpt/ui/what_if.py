@@ -19,7 +19,9 @@ from minigpt.ui.messages import Sampling
 from minigpt.ui.steps import sampling_of
 
 LISTED = 10
-"""Tokens listed after each position: those with the largest probability, before or after."""
+"""Tokens listed after each position: those whose probability changed most."""
+EVEN = 1e-6
+"""Changes of probability that differ by less than this count as even; of those the likelier token is listed."""
 MOST_CHANGES = 1024
 """Most changes of one kind."""
 MOST_NEW_TOKENS = 60
@@ -66,13 +68,15 @@ def _rows(fields: Mapping[str, object], name: str, width: int) -> tuple[Any, ...
 def changed(asked: Asked) -> dict[str, object]:
     """Answer what a change does to every prediction and to the loss.
 
-    `ids`, `before` and `after` list for each position the tokens with the largest probability, and both probabilities;
-    `following` the same for the token that really follows.
+    `ids`, `before` and `after` list for each position the tokens whose probability changed most, and both
+    probabilities; where nothing changed, as before the query of a hidden key, the likeliest. `following` has both
+    probabilities of the token that really follows, whether it is listed or not.
     """
     asked.check_work(2)
     found = what_if(asked.ckpt, asked.ids, intervention_of(asked), most=1)
     both = torch.stack((found.before, found.after))
-    listed = both.max(0).values.topk(min(LISTED, both.shape[-1])).indices
+    order = (found.after - found.before).abs() + EVEN * both.max(0).values
+    listed = order.topk(min(LISTED, both.shape[-1])).indices
     before, after = (each.gather(1, listed).numpy() for each in both)
     following = torch.tensor([*found.ids[1:], 0])[None, :, None].expand(2, -1, 1)
     return {

@@ -265,6 +265,7 @@ def one_head(url):
         "ask",
         "training_run",
         "training_moment",
+        "experiment_results",
     ]
 
     def call(data, name="one_head"):
@@ -295,6 +296,12 @@ def one_head(url):
 def test_a_file_that_cannot_be_made_is_answered_with_a_notice(one_head, data, code):
     message = one_head(data, "export_file")
     assert (message["kind"], message["code"]) == ("notice", code)
+
+
+@pytest.mark.parametrize("data", [["../letters"], [7, {}], [["n-layer"]], {"name": 1}, "nonsense"])
+def test_results_that_there_are_not_are_answered_with_a_notice(one_head, data):
+    message = one_head(data, "experiment_results")
+    assert (message["kind"], message["code"]) == ("notice", "unknown_experiment")
 
 
 def test_one_head_comes_at_full_resolution(one_head, letters):

@@ -460,6 +460,22 @@ def test_an_edited_text_is_compared_and_a_cell_is_marked_in_all_three_maps(page,
     assert marked == [[0.5, 1.5]] * 3
 
 
+def test_positions_are_true_where_the_window_cuts_the_text(viewer, page, random_checkpoint):
+    long = "the cat sat. " + PROMPT
+    start = len(long) - random_checkpoint.config.block_size
+    viewer.type(long)
+    page.get_by_role("textbox", name="The other text").fill(long)
+    page.get_by_role("button", name="Compare", exact=True).click()
+    expect(page.locator(".mg-compared .mg-chart").last).to_have_attribute("aria-label", re.compile("^Difference"))
+    expect(page.locator(".mg-waits")).to_have_count(0)
+    cells = page.locator(".mg-changes li").all_text_contents()
+    places = {int(place) for cell in cells for place in re.findall(r"\((\d+)\)", cell)}
+    assert places
+    assert min(places) >= start
+    assert not any("→" in place for cell in cells for place in re.findall(r"\([^)]*\)", cell))
+    viewer.type(PROMPT)
+
+
 def maps_of(page, *titles):
     """Wait for the maps with these titles, and return what Plotly draws in the last rows of the first two."""
     headings = page.locator(".mg-compared h3")

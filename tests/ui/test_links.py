@@ -74,6 +74,12 @@ def test_a_link_brings_back_text_continuation_settings_and_choice(open_page, odd
     expect(other.locator(".mg-pending")).to_have_count(0)
     expect(other.locator(".mg-strip").get_by_role("option")).to_have_text(tokens)
 
+    step = str(len(PROMPT) + 9)
+    page.get_by_role("slider", name="Generated token").fill(step)
+    expect(viewer.root).to_have_attribute("data-step", step)
+    other.goto(copied(page))
+    expect(again.root).to_have_attribute("data-step", step)
+
 
 def test_a_model_comes_by_name_also_in_a_link_written_by_hand(open_page, odd_url):
     page = open_page(f"{odd_url}/?__theme=light&model=숫자&prompt=31415&layer=1&head=0&token=2&lang=ko")

@@ -19,6 +19,7 @@ from minigpt.analysis.head_tables import read_table, write_table
 from minigpt.analysis.interventions import Intervention
 from minigpt.analysis.lens import logit_lens
 from minigpt.analysis.sweeps import edge_sweep, sweep
+from minigpt.checkpoint import load_checkpoint, save_checkpoint
 from minigpt.ui import asking, comparing, heads, inside, shapes
 from minigpt.ui.answers import Answers
 from minigpt.ui.messages import Sampling
@@ -107,13 +108,35 @@ def test_what_a_change_does_is_what_the_analysis_says(ask, ckpt):
             assert before == pytest.approx(float(expected.before[place, token]), rel=1e-3)
             assert after == pytest.approx(float(expected.after[place, token]), rel=1e-3)
         listed = torch.tensor(found["ids"][place])
-        likely = torch.maximum(expected.before, expected.after)[place]
-        assert float(likely[listed].min()) >= float(likely.sort(descending=True).values[len(listed)]) - 1e-9
+        moved = (expected.after - expected.before)[place].abs()
+        assert float(moved[listed].min()) >= float(moved.sort(descending=True).values[len(listed)]) - 1e-6
     follows = ckpt.tokenizer.encode(TEXT)[8]
     assert found["following"][7] == pytest.approx(
         [float(expected.before[7, follows]), float(expected.after[7, follows])], rel=1e-3
     )
     assert {found["pieces"][str(token)] for token in found["ids"][7]} <= set(CHARACTERS)
+
+
+def test_the_largest_change_is_listed_though_ten_tokens_are_likelier_before_and_after(tmp_path):
+    save_random_model(tmp_path / "even", CHARACTERS, n_layer=3, n_head=2, block_size=24)
+    even = load_checkpoint(tmp_path / "even")
+    even.model.lm_head.weight.data[:12] = 0  # twelve tokens share nearly everything, whatever the model thinks
+    even.model.lm_head.bias.data[:12] = 6
+    save_checkpoint(tmp_path / "even", even.model, even.tokenizer)
+    ids = even.tokenizer.encode(TEXT)
+    change = {**NOTHING, "attention_off": [[0], [1], [2]]}
+    found = Answers(Models(tmp_path)).question("even", ids, "what_if", {"change": change})["value"]
+    expected = what_if(even, TEXT, Intervention(attention_off=(0, 1, 2)))
+    for place in (1, 7, 18):
+        most = int((expected.after - expected.before)[place].abs().argmax())
+        assert most >= 12
+        assert found["ids"][place][0] == most
+
+
+def test_where_nothing_changed_the_likeliest_tokens_are_listed(ask, ckpt):
+    found = ask("what_if", {"change": {**NOTHING, "edges_off": [[0, 0, 9, 4]]}})
+    before = what_if(ckpt, TEXT, Intervention()).before
+    assert found["ids"][6] == before[6].topk(10).indices.tolist()
 
 
 @pytest.mark.parametrize(

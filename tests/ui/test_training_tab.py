@@ -98,5 +98,5 @@ def test_a_model_is_watched_while_it_learns(runs, start_app, page, axe):
     # Nothing of it is out of reach, and nothing is wider than a phone.
     assert violations(page, axe) == []
     page.set_viewport_size({"width": 390, "height": 900})
-    expect(panel.locator(".mg-runchart").first).to_be_visible()
+    expect(panel.locator(".mg-runchart:visible").first).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
