@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         LogitShares,
         contributions,
         direct_logits,
+        logit_weighted,
         rollout,
         value_weighted,
     )
@@ -126,6 +127,7 @@ __all__ = [
     "load_snapshots",
     "logit_bars",
     "logit_lens",
+    "logit_weighted",
     "ov_circuit",
     "parameter_parts",
     "positional_map",
@@ -158,6 +160,7 @@ _MODULES = {
         "LogitShares",
         "contributions",
         "direct_logits",
+        "logit_weighted",
         "rollout",
         "value_weighted",
     ),

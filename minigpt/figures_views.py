@@ -223,30 +223,36 @@ class Contributed(Protocol):
         ...
 
     @property
+    def logit(self) -> Any:  # noqa: ANN401 (a tensor or an array)
+        """What was brought to the logit of the token that follows (layer, head, query, key)."""
+        ...
+
+    @property
     def rollout(self) -> Any:  # noqa: ANN401 (a tensor or an array)
         """Attention followed through the layers (layer, query, key)."""
         ...
 
 
 def contribution_map(found: Contributed, layer: int = 0, head: int = 0, *, show: str = "value") -> go.Figure:
-    """Draw where one head took its part from: by weight, by the length of what was handed over, or through all layers.
+    """Draw where one head took its part from: by weight, by what was handed over, or through all layers.
 
     Args:
         found: What `contributions` returned.
         layer: From 0.
         head: From 0; rollout is the same for all heads of a layer.
-        show: `"raw"` for attention weights, `"value"` for weights with their values, `"rollout"` for attention followed
-            up to this layer.
+        show: `"raw"` for attention weights, `"value"` for weights with their values, `"logit"` for what was brought to
+            the logit of the token that follows (blue for it, orange against it), `"rollout"` for attention followed up
+            to this layer.
 
     Raises:
         ValueError: If there is no such head, or `show` is none of these.
     """
-    units = {"raw": "weight", "value": "length", "rollout": "share"}
+    units = {"raw": "weight", "value": "length", "logit": "logit", "rollout": "share"}
     check_name(show, list(units))
     shape = np.asarray(found.raw).shape
     check_head(shape, layer, head)
-    cell = found.raw[layer, head] if show == "raw" else found.value[layer, head]
-    values = np.asarray(found.rollout[layer] if show == "rollout" else cell)
+    by_head = {"raw": found.raw, "value": found.value, "logit": found.logit}
+    values = np.asarray(found.rollout[layer] if show == "rollout" else by_head[show][layer, head])
     tokens, start = found.window.tokens, found.window.start
     drawn = np.where(np.tri(len(tokens), dtype=bool), values, np.nan)
     hover = [
@@ -261,13 +267,17 @@ def contribution_map(found: Contributed, layer: int = 0, head: int = 0, *, show:
     ]
     places = start + np.arange(len(tokens))
     most = largest(drawn) if show == "value" else 1.0
-    figure = go.Figure(cells(drawn, hover, SEQUENTIAL, 0.0, most, units[show], x=places, y=places))
+    if show == "logit":
+        trace = diverging(drawn, hover, units[show]).update(x=places, y=places)
+    else:
+        trace = cells(drawn, hover, SEQUENTIAL, 0.0, most, units[show], x=places, y=places)
     titles = {
         "raw": f"L{layer}H{head}: attention weights",
         "value": f"L{layer}H{head}: length of what each key hands over",
+        "logit": f"L{layer}H{head}: what each key brought to the logit of the token that follows",
         "rollout": f"Attention followed through layers 0 to {layer}",
     }
-    return square(figure, tokens, start, titles[show])
+    return square(go.Figure(trace), tokens, start, titles[show])
 
 
 @runtime_checkable

@@ -7,7 +7,7 @@ import torch
 
 from minigpt.analysis.circuits import ov_circuit, positional_qk, qk_circuit
 from minigpt.analysis.compare import compare_checkpoints, compare_heads, compare_intervention, compare_prompts
-from minigpt.analysis.contributions import contributions, direct_logits, rollout, value_weighted
+from minigpt.analysis.contributions import contributions, direct_logits, logit_weighted, rollout, value_weighted
 from minigpt.analysis.forward import forward
 from minigpt.analysis.head_finder import find_heads, probe_heads, probe_texts, untrained
 from minigpt.analysis.interventions import Intervention
@@ -120,6 +120,16 @@ def test_the_shares_of_a_logit_sum_to_it(variant, against):
     assert (found.sources[..., 10:] == 0).all()
 
 
+@EVERY_KIND
+def test_what_keys_brought_to_the_next_logits_is_what_each_logit_taken_apart_says(variant):
+    ckpt = checkpoint(variant)
+    found = logit_weighted(ckpt, "ab" + TEXT + "ced")  # two tokens fall out of the window of 16
+    for query in range(16):
+        assert apart(found[:, :, query], direct_logits(ckpt, "ab" + TEXT + "ced", position=query + 2).sources) < 1e-5
+    assert float(found.min()) < 0 < float(found.max())
+    assert logit_weighted(ckpt, "c").shape == (ckpt.config.n_layer, ckpt.config.n_head, 1, 1)
+
+
 def test_a_heads_share_is_what_the_logit_loses_without_it_while_the_norm_is_frozen():
     ckpt = checkpoint("chapters", torch.float64)
     found = direct_logits(ckpt, TEXT, position=9, token=4)
@@ -181,6 +191,7 @@ def test_one_call_gives_all_contributions_of_a_text(variant):
     inside = forward(ckpt.model, IDX[4:]).inside
     assert torch.equal(found.raw, inside.pattern[0])
     assert torch.equal(found.value, value_weighted(ckpt.model, inside))
+    assert torch.equal(found.logit, logit_weighted(ckpt, TEXT))
     rolled = rollout(inside.pattern[0], residual=ckpt.config.kind == "transformer")
     assert torch.equal(found.rollout, rolled)
     table = found.to_frame()

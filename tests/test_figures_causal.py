@@ -156,6 +156,10 @@ def test_contributions_leave_the_future_empty_and_stand_at_true_positions():
         assert list(drawn(figure).x) == list(range(4, 13))
         value = float(expected[5, 2])
         assert drawn(figure).customdata[5][2] == f"query '⏎' (9), key 'c' (6): {value:.4g}"
+    signed = drawn(contribution_map(found, 2, 1, show="logit"))
+    assert (signed.z[past] == found.logit[2, 1].numpy()[past]).all()
+    most = float(found.logit[2, 1].abs().max())
+    assert (signed.zmin, signed.zmax, list(signed.y)) == (-most, most, list(range(4, 13)))
     assert contribution_map(found, 2, 1).layout.title.text == "L2H1: length of what each key hands over"
     assert figure.layout.title.text == "Attention followed through layers 0 to 2"
     with pytest.raises(ValueError, match="got after"):

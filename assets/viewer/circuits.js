@@ -29,6 +29,27 @@ import { plotView } from './plot.js';
 const KINDS = /** @type {const} */ (['qk', 'ov', 'position']);
 
 /**
+ * What has to be said where not everything is drawn.
+ *
+ * @param {Readonly<State>} state
+ * @param {Circuit | Positions | null} value
+ * @param {Translate} translate
+ * @returns {string[]}
+ */
+export function partDrawn({ analysis }, value, translate) {
+  if (analysis === null || value === null) {
+    return [];
+  }
+  const { block_size: all, vocab_size: vocab } = analysis.checkpoint;
+  if (value.kind === 'position') {
+    const count = value.pattern.length;
+    return count < all ? [translate('circuit_position_first', { count, all })] : [];
+  }
+  const distinct = new Set(analysis.ids).size;
+  return value.matrix === null ? [translate('circuit_rows_of_text', { vocab, rows: value.rows.length, distinct })] : [];
+}
+
+/**
  * @param {Tools} tools
  * @returns {View}
  */
@@ -75,7 +96,7 @@ export function circuitsView({ store, words, host }) {
     choice.name(translate('circuit'), (each) => translate(`circuit_${each}`));
     choice.show(kind);
     say(title, translate(`circuit_${kind}_title`, { name }));
-    say(caveat, `${translate(`circuit_${kind}_about`)} ${translate('circuit_caveat')}`);
+    say(caveat, [translate(`circuit_${kind}_about`), ...partDrawn(state, value, translate), translate('circuit_caveat')].join(' '));
     say(status, statusOf(translate, asking, language));
     pictures.hidden = value === null;
     pictures.classList.toggle('mg-waits', asking.isWaiting);

@@ -314,7 +314,8 @@ export class Analysis {
 
   /**
    * The largest weight of a head in the later half of the window. The first queries have hardly a choice (the very first always
-   * looks at itself with weight 1), so that in the whole window every head would reach about the same.
+   * looks at itself with weight 1), so that in the whole window every head would reach about the same. Of numbers with a sign, the
+   * largest distance from 0, as a share of the scale.
    *
    * @param {number} layer
    * @param {number} head
@@ -329,13 +330,12 @@ export class Analysis {
     }
     const parts = this.#travelled(layer * this.heads + head);
     const first = skipFirst ? 1 : 0;
+    const signed = this.span.low < 0;
     let largest = 0;
     for (let query = Math.floor(this.#side / 2); query < this.#side; query += 1) {
       const row = triangle(query);
       for (let cell = row + first; cell <= row + query; cell += 1) {
-        if (parts[cell] > largest) {
-          largest = parts[cell];
-        }
+        largest = Math.max(largest, signed ? Math.abs(2 * parts[cell] - PARTS) : parts[cell]);
       }
     }
     this.#reached.set(name, largest / PARTS);

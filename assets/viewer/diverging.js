@@ -3,9 +3,10 @@
  * on which side, and the two hues stay apart for every kind of colour vision.
  *
  * @typedef {import('./types.js').Theme} Theme
+ * @typedef {import('./types.js').ScaleName} ScaleName
  * @typedef {import('./colours.js').Ramp} Ramp
  */
-import { LEVELS, makeRamp, MASKED } from './colours.js';
+import { LEVELS, makeRamp, MASKED, placeOf, weightAt } from './colours.js';
 
 /** @type {Readonly<Record<Theme, string[]>>} */
 const ANCHORS = {
@@ -24,10 +25,34 @@ export function divergingRamp(theme) {
   return (made[theme] ??= makeRamp(ANCHORS[theme], MASKED[theme]));
 }
 
-/** @param {Theme} theme @returns {[number, string][]} The scale from −1 to 1 as Plotly takes it. */
-export function divergingScale(theme) {
+/**
+ * The scale from −`top` to `top` as Plotly takes it.
+ *
+ * @param {Theme} theme
+ * @param {ScaleName} [scale] How far from the middle a distance from 0 lies.
+ * @param {number} [top]
+ * @returns {[number, string][]}
+ */
+export function divergingScale(theme, scale = 'linear', top = 1) {
   const { css } = divergingRamp(theme);
-  return Array.from({ length: STOPS + 1 }, (_, stop) => [stop / STOPS, css[Math.round((stop / STOPS) * (css.length - 1))]]);
+  return Array.from({ length: STOPS + 1 }, (_, stop) => {
+    const place = (2 * stop) / STOPS - 1;
+    const share = (Math.sign(place) * weightAt(Math.abs(place), scale, top)) / top;
+    return [(share + 1) / 2, css[Math.round((stop / STOPS) * (css.length - 1))]];
+  });
+}
+
+/**
+ * The level of a value on such a scale: 0 to 255, the middle for 0.
+ *
+ * @param {number} value
+ * @param {ScaleName} scale
+ * @param {number} top
+ * @returns {number}
+ */
+export function divergingLevel(value, scale, top) {
+  const place = (1 + Math.sign(value) * placeOf(Math.abs(value), scale, top)) / 2;
+  return Math.min(LEVELS - 1, Math.floor(LEVELS * place));
 }
 
 /**

@@ -170,15 +170,17 @@ function continuationsView({ store, words, host }) {
     const isCurrent = question !== null && asking.isFor(question.about, question.options);
     element.hidden = !isChanged(state.whatIf);
     start.name(translate('whatif_continue'));
+    const { heads, mode } = state.whatIf;
+    const ofMean = mode === 'mean' && heads.length > 0 ? ` ${translate('whatif_continue_mean')}` : '';
     const { value } = asking;
     result.hidden = !isCurrent || value === null || asking.isWaiting;
     if (!isCurrent || value === null || result.hidden) {
-      say(note, isCurrent ? statusOf(translate, asking, state.language) : translate('whatif_continue_about'));
+      say(note, isCurrent ? statusOf(translate, asking, state.language) : `${translate('whatif_continue_about')}${ofMean}`);
       return;
     }
     const settings = settingsOf(translate, value.sampling);
     const said = translate('whatif_continued', { settings, seed: value.sampling.seed, count: value.before.length });
-    say(note, `${said} ${translate(value.difference === null ? 'whatif_same' : 'whatif_differs', { index: (value.difference ?? 0) + 1 })}`);
+    say(note, `${said} ${translate(value.difference === null ? 'whatif_same' : 'whatif_differs', { index: (value.difference ?? 0) + 1 })}${ofMean}`);
     [value.before, value.after].forEach((tokens, side) => {
       say(titles[side], translate(side === 0 ? 'whatif_before' : 'whatif_after'));
       texts[side].replaceChildren(...tokens.map((token, index) => {

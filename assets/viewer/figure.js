@@ -94,7 +94,7 @@ export function traceOf(state, analysis, pattern) {
  */
 export function coloursOf(state) {
   const { scale, low, top } = pictureColouring(state);
-  const colorscale = low < 0 ? divergingScale(state.theme) : plotlyScale(state.theme, scale, top);
+  const colorscale = low < 0 ? divergingScale(state.theme, scale, top) : plotlyScale(state.theme, scale, top);
   return { zmin: low, zmax: top, colorscale };
 }
 

@@ -87,15 +87,16 @@ export function legendView(store, words) {
 }
 
 /**
- * The numbers under the scale of another view: its ends and its middle.
+ * The numbers under the scale of another view: its ends, its middle, and what lies halfway on each side of 0.
  *
  * @param {ScaleName} scale
  * @param {number} top
  * @param {number} low Below 0 where the middle is 0.
  */
 function endsOf(scale, top, low) {
-  const values = low < 0 ? [low, 0, top] : [scale === 'log' ? LEAST : 0, weightAt(0.5, scale, top), top];
-  return values.map((value, index) => ({ text: String(Number(value.toPrecision(2))).replace('-', '−'), place: index / 2 }));
+  const half = weightAt(0.5, scale, top);
+  const values = low < 0 ? [low, -half, 0, half, top] : [scale === 'log' ? LEAST : 0, half, top];
+  return values.map((value, index) => ({ text: String(Number(value.toPrecision(2))).replace('-', '−'), place: index / (values.length - 1) }));
 }
 
 /** @param {{text: string, place: number}} number @returns {HTMLElement} */

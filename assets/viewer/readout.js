@@ -44,9 +44,24 @@ export function cellSentence(translate, state) {
   const weight = pattern.row(hovered.query - analysis.start)[hovered.key - analysis.start];
   const [query, key] = [hovered.query, hovered.key].map((position) => named(analysis.token(position), position));
   if (viewed !== null) {
-    return translate('view_hover', { query, key, view: translate(`view_${viewed.name}`), value: numberOf(viewed, weight) });
+    const value = numberOf(viewed, weight);
+    if (viewed.name === 'logit') {
+      return translate('view_logit_hover', { query, key, token: `'${glyph(analysis.piece(followerOf(analysis, hovered.query)))}'`, value });
+    }
+    return translate('view_hover', { query, key, view: translate(`view_${viewed.name}`), value });
   }
   return translate('hover', { query, key, weight: digits(weight) });
+}
+
+/**
+ * The token that follows a position in the window; after the last one, the likeliest.
+ *
+ * @param {import('./decode.js').Analysis} analysis
+ * @param {number} position
+ * @returns {number}
+ */
+function followerOf(analysis, position) {
+  return analysis.ids[position - analysis.start + 1] ?? analysis.next(position)[0].id;
 }
 
 /** @param {() => Translate} words @returns {import('./types.js').View} */

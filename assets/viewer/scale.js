@@ -11,7 +11,7 @@
  * @property {boolean} maskFirst
  */
 import { LEAST, levelOf, rampOf } from './colours.js';
-import { divergingRamp } from './diverging.js';
+import { divergingLevel, divergingRamp } from './diverging.js';
 import { digits } from './glyphs.js';
 import { PARTS } from './unpack.js';
 import { viewedOf } from './views.js';
@@ -67,7 +67,7 @@ export function levelsOf({ scale, top, low = 0, units = 1 }) {
   let table = tables.get(name);
   if (table === undefined) {
     table = Uint8Array.from({ length: PARTS + 1 }, (_, parts) =>
-      (low < 0 ? levelOf(parts / PARTS, 'linear') : levelOf((parts / PARTS) * units, scale, top)));
+      (low < 0 ? divergingLevel((2 * parts / PARTS - 1) * units, scale, top) : levelOf((parts / PARTS) * units, scale, top)));
     if (tables.size >= KEPT_TABLES) {
       tables.clear();
     }
@@ -93,11 +93,13 @@ export function pictureColouring(state, layer = state.layer, head = state.head) 
     return { ...colouringOf(state, layer, head), low: 0, units: 1 };
   }
   const { low, top } = viewed.analysis.span;
-  if (low < 0) {
-    return { scale: 'linear', top, low, units: top, maskFirst: state.maskFirst };
-  }
   const { scale, range, maskFirst } = state;
   const reach = range === 'fixed' ? 1 : Math.max(viewed.analysis.reach(layer, head, maskFirst), 2 * LEAST);
+  if (low < 0) {
+    const end = reach * top;
+    // A logarithmic scale has to end above where it begins.
+    return { scale: scale === 'log' && end <= LEAST ? 'linear' : scale, top: end, low: -end, units: top, maskFirst };
+  }
   return { scale, top: reach * top, low: 0, units: top, maskFirst };
 }
 

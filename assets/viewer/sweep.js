@@ -33,6 +33,7 @@ import { make, say, wordButton } from './dom.js';
 import { effectMap } from './effectmap.js';
 import { digits, glyph, named } from './glyphs.js';
 import { toggleKey } from './hidekeys.js';
+import { tokenPicker } from './picker.js';
 import { chosenToken } from './state.js';
 import { includes } from './whatif.js';
 
@@ -53,6 +54,7 @@ export function sweepView({ store, words, host }) {
   let effect = 'probability';
   const title = make('h3', 'mg-subtitle');
   const hint = make('p', 'mg-hint');
+  const pick = tokenPicker(() => follow(store.state));
   const start = wordButton('mg-action', () => {
     const question = partsQuestion(store.state);
     if (question !== null) {
@@ -78,7 +80,7 @@ export function sweepView({ store, words, host }) {
   const keysHint = make('p', 'mg-hint');
   const keysStatus = make('p', 'mg-status', { role: 'status' });
   const bars = barsView((index) => toggleKey(store, index + (store.state.analysis?.start ?? 0)));
-  const controls = make('div', 'mg-inline', {}, [start.element, effects.element]);
+  const controls = make('div', 'mg-inline', {}, [pick.element, start.element, effects.element]);
   const ofParts = make('div', 'mg-swept', {}, [title, hint, controls, status, map.element]);
   const ofKeys = make('div', 'mg-swept', {}, [keysTitle, keysHint, startKeys.element, keysStatus, bars.element]);
   const element = make('div', 'mg-sweeps', {}, [ofParts, ofKeys]);
@@ -97,7 +99,7 @@ export function sweepView({ store, words, host }) {
     if (analysis === null || position === null) {
       return null;
     }
-    const options = { position: position - analysis.start, replace: whatIf.mode === 'mean' ? 'mean' : 'zero' };
+    const options = { position: position - analysis.start, token: pick.token, replace: whatIf.mode === 'mean' ? 'mean' : 'zero' };
     return { about: aboutOf(analysis), options };
   }
 
@@ -110,7 +112,7 @@ export function sweepView({ store, words, host }) {
     }
     const place = query - analysis.start;
     const rest = whatIf.renormalise ? 'renormalise' : 'keep';
-    return { about: aboutOf(analysis), options: { layer, head, query: place, position: place, rest } };
+    return { about: aboutOf(analysis), options: { layer, head, query: place, position: place, token: pick.token, rest } };
   }
 
   /** @param {Readonly<State>} state */
@@ -122,7 +124,8 @@ export function sweepView({ store, words, host }) {
     }
     const translate = words();
     say(title, translate('sweep'));
-    say(hint, translate('sweep_hint'));
+    say(hint, [translate('sweep_hint'), ...(state.whatIf.mode === 'mean' ? [translate('sweep_mean')] : [])].join(' '));
+    pick.show(translate('sweep_token'), translate, analysis, query);
     start.name(translate('sweep_start'));
     effects.name(translate('sweep_effect'), (name) => translate(`sweep_${name}`));
     effects.show(effect);
@@ -170,14 +173,22 @@ export function sweepView({ store, words, host }) {
     }), (most) => translate('bars_most', { most }));
   }
 
+  /** @param {Readonly<State>} state */
+  function follow(state) {
+    const question = isOpen && !isWriting(state) ? partsQuestion(state) : null;
+    if (question !== null) {
+      parts.ask(question.about, question.options);
+    }
+    show(state);
+  }
+
   return {
     element,
-    update(state) {
-      const question = isOpen && !isWriting(state) ? partsQuestion(state) : null;
-      if (question !== null) {
-        parts.ask(question.about, question.options);
+    update(state, changed) {
+      if (changed.has('token') || changed.has('analysis')) {
+        pick.forget();
       }
-      show(state);
+      follow(state);
     },
   };
 }

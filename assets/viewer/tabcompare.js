@@ -11,6 +11,7 @@
  * @typedef {[Mark, number | null, number | null, string]} Slot  Mark, true position in the first and in the second, token.
  *
  * @typedef {object} Compared
+ * @property {[number, number]} shape  Layers and heads of the second's model.
  * @property {Slot[]} slots
  * @property {[number, number]} other
  * @property {(number | null)[][]} first  Rows without their future; null where there is no such cell.
@@ -36,8 +37,20 @@ const SIDES = /** @type {const} */ (['first', 'second', 'difference']);
 const SIGNS = { same: '', changed: '≠', inserted: '+', deleted: '−' };
 const LISTED = 8;
 
+/** @param {string} chosen A head as the list has it. */
+function otherHead(chosen) {
+  const [layer, head] = chosen.split('.').map(Number);
+  return chosen === '' ? {} : { other_layer: layer, other_head: head };
+}
+
+/** @param {number} layers @param {number} heads @returns {string[][]} All of them, as a list has them. */
+const headsOf = (layers, heads) => Array.from({ length: layers * heads }, (_, index) => {
+  const [layer, head] = [Math.floor(index / heads), index % heads];
+  return [`${layer}.${head}`, `L${layer}H${head}`];
+});
+
 /** @param {object} options What was asked. @returns {typeof WITH[number]} With what the head is compared. */
-const kindOf = (options) => WITH.find((kind) => kind in options) ?? 'head';
+const kindOf = (options) => WITH.find((kind) => kind !== 'head' && kind in options) ?? 'head';
 
 /**
  * @param {Tools} tools
@@ -46,7 +59,10 @@ const kindOf = (options) => WITH.find((kind) => kind in options) ?? 'head';
 export function compareTab({ store, words, host }) {
   /** @type {typeof WITH[number]} */
   let kind = 'text';
-  const chosen = { text: /** @type {string | null} */ (null), model: '', head: '' };
+  /** `theirs` is a head of the other model; empty for the same as here. */
+  const chosen = { text: /** @type {string | null} */ (null), model: '', head: '', theirs: '' };
+  /** The shape of the other model, once it is known. */
+  let other = { model: '', layers: 0, heads: 0 };
   const kinds = chooser(WITH, (value) => {
     kind = value;
     follow(store.state);
@@ -62,10 +78,11 @@ export function compareTab({ store, words, host }) {
   });
   const models = picker((value) => {
     chosen.model = value;
+    chosen.theirs = '';
     follow(store.state);
   });
   const heads = picker((value) => {
-    chosen.head = value;
+    chosen[kind === 'model' ? 'theirs' : 'head'] = value;
     follow(store.state);
   });
   const hint = make('p', 'mg-hint');
@@ -81,8 +98,24 @@ export function compareTab({ store, words, host }) {
   const lists = make('div', 'mg-sweeps', {}, [make('div', 'mg-swept', {}, [changesTitle, changes]), distances.element]);
   const found = make('div', 'mg-swept', {}, [aligned, reading, maps, lists]);
   const element = make('div', 'mg-swept', {}, [make('div', 'mg-inline', {}, [kinds.element]), form, models.element, heads.element, hint, status, found]);
-  /** @type {Asking<Compared>} */
-  const asking = new Asking(host, 'compare', () => show(store.state));
+  /** @type {Asking<Compared | {shape: [number, number], slots: null}>} */
+  const asking = new Asking(host, 'compare', () => {
+    if (asking.value !== null && asking.options.model !== undefined) {
+      const [layers, all] = asking.value.shape;
+      other = { model: asking.options.model, layers, heads: all };
+    }
+    show(store.state);
+  });
+
+  /** The models that can be chosen, by what the server calls them: the public ones, and the visitor's own. @returns {string[][]} */
+  function modelNames() {
+    const own = /** @type {string[][]} */ (host.props.own_models ?? []);
+    const named = own.map(([key, name]) => [key, words()('compare_own_model', { name })]);
+    return [.../** @type {string[]} */ (host.props.models ?? []).map((name) => [name, name]), ...named];
+  }
+
+  /** @param {string} model @returns {string} What a person calls it. */
+  const nameOf = (model) => modelNames().find(([key]) => key === model)?.[1] ?? model;
 
   /**
    * What is asked; null while something is missing.
@@ -100,10 +133,9 @@ export function compareTab({ store, words, host }) {
       return isChanged(whatIf) ? { layer, head, change: changeOf(whatIf, analysis.start, analysis.end) } : null;
     }
     if (kind === 'model') {
-      return chosen.model === '' ? null : { layer, head, model: chosen.model };
+      return chosen.model === '' ? null : { layer, head, model: chosen.model, ...otherHead(chosen.theirs) };
     }
-    const [otherLayer, otherHead] = chosen.head.split('.').map(Number);
-    return chosen.head === '' ? null : { layer, head, other_layer: otherLayer, other_head: otherHead };
+    return chosen.head === '' ? null : { layer, head, ...otherHead(chosen.head) };
   }
 
   /** @param {Readonly<State>} state */
@@ -126,9 +158,14 @@ export function compareTab({ store, words, host }) {
     const isAsked = optionsOf(state) !== null;
     say(status, isAsked ? statusOf(translate, asking, language) : '');
     const { value } = asking;
-    found.hidden = !isAsked || value === null;
+    found.hidden = !isAsked || value === null || value.slots === null;
     found.classList.toggle('mg-waits', asking.isWaiting);
-    if (found.hidden || value === null) {
+    if (isAsked && value?.slots === null && !asking.isWaiting) {
+      const [layers, all] = value.shape;
+      const { layer, head, model } = asking.options;
+      say(status, translate('compare_no_head', { model: nameOf(model), layers, heads: all, name: `L${layer}H${head}` }));
+    }
+    if (found.hidden || value === null || value.slots === null) {
       return;
     }
     draw(state, value, translate);
@@ -144,12 +181,19 @@ export function compareTab({ store, words, host }) {
     if (chosen.text === null && document.activeElement !== field) {
       field.value = analysis.text.map((id) => analysis.piece(id)).join('');
     }
-    const others = /** @type {string[]} */ (host.props.models ?? []).filter((name) => name !== analysis.checkpoint.name);
+    const others = modelNames().filter(([model]) => model !== analysis.checkpoint.name);
     models.element.hidden = kind !== 'model';
-    models.show(translate('compare_other_model'), [['', '–'], ...others.map((name) => [name, name])], chosen.model);
-    heads.element.hidden = kind !== 'head';
-    const all = Array.from({ length: analysis.layers * analysis.heads }, (_, index) => [Math.floor(index / analysis.heads), index % analysis.heads]);
-    heads.show(translate('compare_other_head'), [['', '–'], ...all.map(([layer, head]) => [`${layer}.${head}`, `L${layer}H${head}`])], chosen.head);
+    models.show(translate('compare_other_model'), [['', '–'], ...others], chosen.model);
+    const isKnown = kind === 'model' && chosen.model !== '' && other.model === chosen.model;
+    heads.element.hidden = kind !== 'head' && !isKnown;
+    if (isKnown) {
+      const same = [`${state.layer}.${state.head}`, `L${state.layer}H${state.head}`];
+      const all = headsOf(other.layers, other.heads);
+      const first = all.some(([head]) => head === same[0]) ? translate('compare_same_head', { name: same[1] }) : '–';
+      heads.show(translate('compare_other_head'), [['', first], ...all], chosen.theirs);
+    } else {
+      heads.show(translate('compare_other_head'), [['', '–'], ...headsOf(analysis.layers, analysis.heads)], chosen.head);
+    }
     const missing = kind === 'change' && !isChanged(state.whatIf);
     say(hint, translate(missing ? 'compare_no_change' : `compare_${kind}_about`));
   }
@@ -161,7 +205,7 @@ export function compareTab({ store, words, host }) {
     const { layer, head, model = '' } = asking.options;
     const shown = kindOf(asking.options);
     const [first, second] = [`L${layer}H${head}`, `L${value.other[0]}H${value.other[1]}`];
-    const names = [translate(`compare_${shown}_first`, { name: first }), translate(`compare_${shown}_second`, { name: second, model }), translate('compare_difference')];
+    const names = [translate(`compare_${shown}_first`, { name: first }), translate(`compare_${shown}_second`, { name: second, model: nameOf(model) }), translate('compare_difference')];
     const square = (/** @type {(number | null)[][]} */ rows) => rows.map((row) => [...row, ...Array.from({ length: rows.length - row.length }, () => null)]);
     const difference = value.second.map((row, query) => row.map((cell, key) => {
       const before = value.first[query][key];
@@ -226,8 +270,8 @@ export function compareTab({ store, words, host }) {
   function look(cell) {
     const { value } = asking;
     const [key, query] = [Math.round(cell?.x ?? -1), Math.round(cell?.y ?? -1)];
-    const isCell = value !== null && query >= 0 && query < value.slots.length && key >= 0 && key <= query;
-    say(reading, isCell && value !== null ? sentence(value, query, key, words()) : words()('compare_hover'));
+    const isCell = value !== null && value.slots !== null && query >= 0 && query < value.slots.length && key >= 0 && key <= query;
+    say(reading, isCell && value !== null && value.slots !== null ? sentence(value, query, key, words()) : words()('compare_hover'));
     for (const { element: plot } of plots) {
       const line = { color: colourOf(plot, '--mg-accent'), width: 2 };
       const shape = { type: 'rect', x0: key - 0.5, x1: key + 0.5, y0: query - 0.5, y1: query + 0.5, line };

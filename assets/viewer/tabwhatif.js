@@ -22,6 +22,7 @@ export function whatIfTab(tools) {
   const mode = chooser(MODES, (value) => store.set({ whatIf: { ...store.state.whatIf, mode: value } }));
   const slider = make('input', 'mg-slider', { type: 'range', min: '0', max: '2', step: '0.05' });
   const factor = make('output', 'mg-number');
+  const about = make('p', 'mg-hint');
   const scale = make('label', 'mg-inline mg-factor', {}, [slider, factor]);
   slider.addEventListener('input', () => say(factor, `× ${Number(slider.value).toFixed(2)}`));
   slider.addEventListener('change', () => store.set({ whatIf: { ...store.state.whatIf, factor: Number(slider.value) } }));
@@ -35,7 +36,7 @@ export function whatIfTab(tools) {
   const reset = wordButton('mg-step', () => store.set({ whatIf: NO_CHANGE }));
   const buttons = make('div', 'mg-inline', {}, [only.element, reset.element]);
   const edges = hideKeys(store, words);
-  const controls = make('div', 'mg-whatif-controls', {}, [title, mode.element, scale, grid.element, buttons, edges.element]);
+  const controls = make('div', 'mg-whatif-controls', {}, [title, mode.element, about, scale, grid.element, buttons, edges.element]);
   const effects = effectsView(tools);
   const sweep = sweepView(tools);
   const element = make('div', '', {}, [make('div', 'mg-whatif', {}, [controls, effects.element]), sweep.element]);
@@ -48,6 +49,8 @@ export function whatIfTab(tools) {
       say(title, translate('whatif_parts'));
       mode.name(translate('whatif_mode'), (value) => translate(`whatif_mode_${value}`));
       mode.show(whatIf.mode);
+      about.hidden = whatIf.mode !== 'mean';
+      say(about, translate('whatif_mean_about'));
       scale.hidden = whatIf.mode !== 'scale';
       slider.value = String(whatIf.factor);
       mark(slider, 'aria-label', translate('whatif_factor'));

@@ -25,8 +25,8 @@ import { barsView } from './bars.js';
 import { signed } from './diverging.js';
 import { make, say } from './dom.js';
 import { colourOf } from './figure.js';
-import { digits, glyph, named } from './glyphs.js';
-import { picker } from './picker.js';
+import { glyph, named } from './glyphs.js';
+import { tokenPicker } from './picker.js';
 import { plotView } from './plot.js';
 import { chosenToken } from './state.js';
 
@@ -58,14 +58,9 @@ export function termsOf(value, translate) {
  * @returns {View}
  */
 export function termsView({ store, words, host }) {
-  /** @type {number | null} The token that is asked about; null for the one that follows. */
-  let token = null;
   /** @type {ReturnType<typeof termsOf>} */
   let drawn = [];
-  const pick = picker((value) => {
-    token = value === '' ? null : Number(value);
-    follow(store.state);
-  });
+  const pick = tokenPicker(() => follow(store.state));
   const status = make('p', 'mg-status', { role: 'status' });
   const sum = make('p', 'mg-loss');
   const chart = plotView(320, ({ pointNumber }) => {
@@ -86,7 +81,7 @@ export function termsView({ store, words, host }) {
     const { analysis } = state;
     const position = chosenToken(state);
     if (analysis !== null && position !== null && !isWriting(state)) {
-      asking.ask(aboutOf(analysis), { position: position - analysis.start, token });
+      asking.ask(aboutOf(analysis), { position: position - analysis.start, token: pick.token });
     }
     show(state);
   }
@@ -103,12 +98,7 @@ export function termsView({ store, words, host }) {
     if (analysis === null || position === null) {
       return;
     }
-    const likely = analysis.next(position).map(({ id, probability }) => [String(id), `${glyph(analysis.piece(id))}  ${digits(probability)}`]);
-    const options = [['', translate('terms_follows')], ...likely];
-    if (token !== null && likely.every(([id]) => Number(id) !== token)) {
-      options.push([String(token), glyph(analysis.piece(token))]);
-    }
-    pick.show(translate('terms_token'), options, token === null ? '' : String(token));
+    pick.show(translate('terms_token'), translate, analysis, position);
     if (value === null) {
       return;
     }
@@ -147,7 +137,7 @@ export function termsView({ store, words, host }) {
     element,
     update(state, changed) {
       if (changed.has('token') || changed.has('analysis')) {
-        token = null;
+        pick.forget();
       }
       follow(state);
     },

@@ -47,7 +47,7 @@
  * @typedef {import('./steps.js').Choices} Choices
  * @typedef {import('./branches.js').Branch} Branch
  *
- * @typedef {'raw' | 'value' | 'rollout' | 'after' | 'difference'} ViewName
+ * @typedef {'raw' | 'value' | 'logit' | 'rollout' | 'after' | 'difference'} ViewName
  *
  * @typedef {object} Viewed  Other numbers in the cells of an analysis.
  * @property {ViewName} name

@@ -18,7 +18,9 @@ import { signed } from './diverging.js';
 import { changeOf, isChanged } from './whatif.js';
 
 /** @type {readonly ViewName[]} */
-export const VIEWS = ['raw', 'value', 'rollout', 'after', 'difference'];
+export const VIEWS = ['raw', 'value', 'logit', 'rollout', 'after', 'difference'];
+/** The views whose numbers have a sign. */
+const SIGNED = ['logit', 'difference'];
 /** The views of a changed model. */
 const OF_CHANGE = ['after', 'difference'];
 
@@ -78,7 +80,7 @@ export function titled(translate, state, title) {
  * @returns {string}
  */
 export function numberOf({ name, analysis }, value) {
-  return name === 'difference' ? signed(value) : value.toFixed(analysis.span.top < 10 ? 3 : 1);
+  return SIGNED.includes(name) ? signed(value) : value.toFixed(analysis.span.top < 10 ? 3 : 1);
 }
 
 /**

@@ -2,6 +2,7 @@
 
 - `contributions`: both of the following, and the weights themselves, from a model and a text.
 - `value_weighted`: how long the vector is that a key hands to a query through a head (Kobayashi et al. 2020).
+- `logit_weighted`: what each key brought, through each head, to the logit of the token that follows the query.
 - `rollout`: attention followed through all layers and residual connections (Abnar & Zuidema 2020).
 - `direct_logits`: the sum that one logit is, term by term (*direct logit attribution*; the terms of Elhage et al. 2021,
   "Attention Heads as Independent and Additive"): embeddings, every head and every key in it, every feed-forward
@@ -46,6 +47,52 @@ def value_weighted(
     return layers.pattern[row] * lengths[:, :, None, :]
 
 
+def logit_weighted(ckpt: Checkpoint, text: Text) -> Float[Tensor, "layer head query key"]:
+    """Return what each key brought, through each head, to the logit of the token that follows the query.
+
+    The per-source terms of direct logit attribution (Elhage et al. 2021, "Attention Heads as Independent and
+    Additive"), for all queries at once: α · (v · W_O · d), where α is the attention weight, v the key's value vector
+    with its bias, W_O the rows of the projection that belong to the head, and d the row of `lm_head` for the token that
+    follows the query (after the last token, for the likeliest one), taken back through the last LayerNorm with the
+    divisor that it had in this very pass. Row q is `direct_logits(ckpt, text, position=q).sources`.
+
+    In units of logits, of either sign; exactly 0 in the future. Computed in float64.
+
+    Args:
+        ckpt: The model and its tokenizer.
+        text: A text or its ids, at least one token long; the last `block_size` tokens are read.
+
+    Raises:
+        PromptError: If the text cannot be read.
+    """
+    window = window_of(ckpt, text)
+    with torch.no_grad():
+        likeliest = ckpt.model(window.idx[None])[0][0, -1].argmax()
+    parts = anatomy(ckpt.model, torch.float64)
+    inside = forward(parts, window.idx).inside
+    following = torch.cat((window.idx[1:], likeliest[None].cpu()))
+    directions = _back_through_norm(parts, inside.residual[0, -1], parts.unembed[following])
+    return torch.stack(
+        [
+            layer_pattern * (values @ (layer.out @ directions.T)).transpose(-1, -2)
+            for layer, layer_pattern, values in zip(parts.layers, inside.pattern[0], inside.values[0], strict=True)
+        ]
+    )
+
+
+def _back_through_norm(
+    parts: Anatomy, stream: Float[Tensor, "*batch n_embd"], direction: Float[Tensor, "*batch n_embd"]
+) -> Float[Tensor, "*batch n_embd"]:
+    """Return the direction in the stream that is read as `direction` after the last LayerNorm, its divisor held.
+
+    A share is the product of a vector with it: centring, scaling and unembedding in one.
+    """
+    if parts.norm is None:
+        return direction
+    direction = direction * parts.norm.weight / parts.norm.deviation(stream)[..., None]
+    return direction - direction.mean(-1, keepdim=True)
+
+
 def rollout(
     pattern: Float[Tensor, "layer head query key"], *, residual: bool = True
 ) -> Float[Tensor, "layer query key"]:
@@ -70,19 +117,22 @@ def rollout(
 
 @dataclass(frozen=True, kw_only=True)
 class Contributions:
-    """Three answers to how much of what a query took came from which key.
+    """Four answers to how much of what a query took came from which key.
 
     Attributes:
         window: What was read.
         raw: Attention weights, 0 to 1; rows sum to 1.
         value: Length of what each key hands to each query through each head, at least 0, in units of the residual
             stream; see `value_weighted`.
+        logit: What each key brought, through each head, to the logit of the token that follows the query, of either
+            sign, in float64; see `logit_weighted`.
         rollout: Attention followed through all layers up to this one, 0 to 1; rows sum to 1; see `rollout`.
     """
 
     window: Window
     raw: Float[Tensor, "layer head query key"]
     value: Float[Tensor, "layer head query key"]
+    logit: Float[Tensor, "layer head query key"]
     rollout: Float[Tensor, "layer query key"]
 
     def to_frame(self) -> Any:  # noqa: ANN401 (a pandas.DataFrame)
@@ -91,7 +141,7 @@ class Contributions:
         Rollout knows layers only: each head of a layer has the same in its row.
         """
         rolled = self.rollout[:, None].expand_as(self.raw)
-        columns = cell_columns(raw=self.raw, value=self.value, rollout=rolled)
+        columns = cell_columns(raw=self.raw, value=self.value, logit=self.logit, rollout=rolled)
         for axis in ("query", "key"):
             columns[f"{axis}_token"] = [self.window.tokens[place] for place in columns[axis]]
             columns[axis] = [self.window.start + place for place in columns[axis]]
@@ -99,7 +149,7 @@ class Contributions:
 
 
 def contributions(ckpt: Checkpoint, text: Text) -> Contributions:
-    """Read a text once, and say how much of what each query took came from which key, in three ways.
+    """Say how much of what each query took came from which key, in four ways.
 
     Args:
         ckpt: The model and its tokenizer.
@@ -116,6 +166,7 @@ def contributions(ckpt: Checkpoint, text: Text) -> Contributions:
         window=window,
         raw=pattern,
         value=value_weighted(parts, inside),
+        logit=logit_weighted(ckpt, window.ids),
         rollout=rollout(pattern, residual=parts.residual),
     )
 
@@ -211,12 +262,8 @@ def direct_logits(
     direction, bias, logit = parts.unembed[chosen], parts.unembed_bias[chosen], own[chosen]
     if other is not None:
         direction, bias, logit = direction - parts.unembed[other], bias - parts.unembed_bias[other], logit - own[other]
-    # A share is the product of a vector with this direction: centring, scaling and unembedding in one.
-    norm_bias = 0.0
-    if parts.norm is not None:
-        norm_bias = float(parts.norm.bias @ direction)
-        direction = direction * parts.norm.weight / parts.norm.deviation(inside.residual[0, -1, place])
-        direction = direction - direction.mean()
+    norm_bias = 0.0 if parts.norm is None else float(parts.norm.bias @ direction)
+    direction = _back_through_norm(parts, inside.residual[0, -1, place], direction)
     handed = torch.stack([layer.out @ direction for layer in parts.layers])
     values = (inside.values[0] * handed[:, :, None, :]).sum(-1)
     sources = inside.pattern[0, :, :, place] * values

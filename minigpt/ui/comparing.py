@@ -29,11 +29,13 @@ def compared(asked: Asked) -> dict[str, object]:
     """Answer the weights of two heads on common axes, and how far every head is from its like.
 
     Options: `layer` and `head`; `other_layer` and `other_head` (missing: the same); `text` (missing: this one); `model`
-    (missing: this one); `change` (missing: none).
+    (missing: this one); `change` (missing: none). Where another model has no such head, only its `shape` is answered.
     """
     layer, head = asked.head()
     first, second, other = _both(asked)
     n_layer, n_head = other.config.n_layer, other.config.n_head
+    if "other_layer" not in asked.options and (layer >= n_layer or head >= n_head):
+        return {"shape": [n_layer, n_head], "slots": None}
     wanted = (asked.options.get(f"other_{name}", own) for name, own in (("layer", layer), ("head", head)))
     other_head = checked_head(n_layer, n_head, *wanted)
     found = compare_traces(first, second, (layer, head), other_head)
@@ -42,6 +44,7 @@ def compared(asked: Asked) -> dict[str, object]:
     comparable = second is not first and first.pattern.shape[:2] == second.pattern.shape[:2]
     affordable = n_layer * n_head * len(found.slots) ** 2 <= MOST_CELLS
     return {
+        "shape": [n_layer, n_head],
         "slots": [[slot.mark, slot.first, slot.second, slot.token] for slot in found.slots],
         "other": list(other_head),
         "first": _triangle(found.first),

@@ -367,7 +367,11 @@ class Page:
             same = cast(Any, gr.skip())
             return (notice_of(error), *running(False), same, same, same, same, same, panel, same)
         picker = gr.update(choices=self._choices(language, session), value=mine.key)
-        return (*self.choose_model(language, mine.key, text), picker, gr.update(visible=False), "")
+        message, *others = self.choose_model(language, mine.key, text)
+        # Their keys go to this page alone: whoever has one can look at the model.
+        own = [[each.key, each.name] for each in self.models.uploads.of(session)]
+        viewer = gr.HTML(value=message, own_models=own)
+        return (viewer, *others, picker, gr.update(visible=False), "")
 
     def leave(self, request: gr.Request) -> None:
         """Forget what a visitor brought who closes the page."""

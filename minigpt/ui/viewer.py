@@ -87,5 +87,6 @@ def viewer_host(answers: Answers, is_shared: Callable[[], bool]) -> gr.HTML:
         words=starting_with("viewer."),
         language="en",
         models=[],
+        own_models=[],
         remarks=None,
     )

@@ -135,6 +135,7 @@ def edges_swept(asked: Asked) -> dict[str, object]:
         head,
         query=query,
         position=asked.position(),
+        token=asked.token(),
         renormalise=asked.one_of("rest", ("renormalise", "keep")) == "renormalise",
     )
     return {

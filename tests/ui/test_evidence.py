@@ -8,8 +8,8 @@ from playwright.sync_api import expect
 
 from minigpt.analysis.ablation import what_if
 from minigpt.analysis.circuits import ov_circuit
-from minigpt.analysis.compare import compare_prompts
-from minigpt.analysis.contributions import direct_logits, value_weighted
+from minigpt.analysis.compare import compare_heads, compare_prompts
+from minigpt.analysis.contributions import direct_logits, logit_weighted, rollout, value_weighted
 from minigpt.analysis.forward import forward
 from minigpt.analysis.head_finder import find_heads, probe_heads
 from minigpt.analysis.interventions import Intervention
@@ -178,6 +178,26 @@ def test_each_key_hidden_once(page, random_checkpoint):
     expect(page.get_by_text("L0H3: 't' (6) does not see 'e' (2)")).to_be_visible()
 
 
+def test_both_sweeps_measure_the_token_that_was_picked(viewer, page, random_checkpoint):
+    tokens = page.get_by_role("combobox", name="Probability of the token")
+    tokens.select_option(index=3)
+    token = int(tokens.input_value())
+    expected = sweep(random_checkpoint, PROMPT, position=6, token=token)
+    piece = SIGNS.get(expected.token, expected.token)
+    parts, keys = (page.locator(".mg-sweeps > .mg-swept").nth(place) for place in (0, 1))
+    expect(parts.get_by_role("status")).to_contain_text(f"'{piece}' after position 6 has probability")
+    cells = page.locator(".mg-effect-map .mg-effect")
+    expect(cells.nth(5 + 2)).to_have_text(signed(float(expected.head_map("probability")[1, 2])))
+    page.get_by_role("button", name="Hide each key once").click()
+    by_key = edge_sweep(random_checkpoint, PROMPT, 0, 3, query=6, position=6, token=token)
+    expect(keys.get_by_role("status")).to_contain_text(f"'{piece}' has probability")
+    change = signed(float(by_key.keys.probability[3]))
+    expect(keys.locator(".mg-bars-bar").nth(3)).to_have_attribute("title", re.compile(re.escape(f": {change}") + "$"))
+    viewer.token(5).click()
+    expect(tokens).to_have_value("")
+    viewer.token(6).click()
+
+
 def test_another_text_is_asked_anew(viewer, page, random_checkpoint):
     viewer.type("the dog sat.")
     expected = what_if(random_checkpoint, "the dog sat.", Intervention(edges_off=((0, 3, 6, 2),)))
@@ -252,6 +272,37 @@ def test_the_cells_of_all_heads_can_show_weights_with_their_values(viewer, page,
     expect(viewer.tip).to_have_text(re.compile(r"query '\.' \(19\), key '␣' \(3\), weights × values: \d"))
 
 
+def test_shares_of_the_next_logit_and_rollout_are_drawn(viewer, page, random_checkpoint):
+    views = page.get_by_role("combobox", name="Drawn")
+    views.select_option("logit")
+    shown = drawn(viewer, "brought to the next logit")
+    expected = logit_weighted(random_checkpoint, PROMPT)
+    most = float(expected.abs().max())
+    for query in (0, 5, 19):
+        assert shown[query][: query + 1] == pytest.approx(expected[2, 1, query, : query + 1].tolist(), abs=most / 900)
+    ends = viewer.heatmap.evaluate("plot => [plot.data[0].zmin, plot.data[0].zmax]")
+    assert ends == pytest.approx([-most, most], rel=1e-3)
+    # Around 0, the scale is the one that was chosen for all pictures; so is a range for each head.
+    stops = viewer.heatmap.evaluate("plot => plot.data[0].colorscale.map(([place]) => place)")
+    assert stops[16:20] == pytest.approx([0.5 + (place / 16) ** 2 / 2 for place in range(4)])
+    page.get_by_label("A range for each head").check()
+    reached = float(expected[2, 1, 10:].abs().max())
+    page.wait_for_function("most => document.querySelector('.js-plotly-plot').data[0].zmax < most * 0.99", arg=most)
+    ends = viewer.heatmap.evaluate("plot => [plot.data[0].zmin, plot.data[0].zmax]")
+    assert ends == pytest.approx([-reached, reached], abs=most / 900)
+    page.get_by_label("A range for each head").uncheck()
+    expect(page.get_by_text("what a key brought through this head to the logit")).to_be_visible()
+    for query, token in ((6, "␣"), (19, direct_logits(random_checkpoint, PROMPT).token)):
+        viewer.hover(query, 3, len(PROMPT))
+        expect(viewer.tip).to_contain_text(f"brought to the logit of '{SIGNS.get(token, token)}': ")
+    views.select_option("rollout")
+    shown = drawn(viewer, "rollout through layers")
+    inside = forward(random_checkpoint.model, torch.tensor(random_checkpoint.tokenizer.encode(PROMPT))).inside
+    flow = rollout(inside.pattern[0])[2]
+    for query in (0, 5, 19):
+        assert shown[query][: query + 1] == pytest.approx(flow[query, : query + 1].tolist(), abs=1 / 1900)
+
+
 def test_what_a_change_does_to_the_weights_is_drawn_around_zero(viewer, page, random_checkpoint):
     tab(page, "What if").click()
     page.get_by_role("button", name="Reset").click()
@@ -270,6 +321,22 @@ def test_what_a_change_does_to_the_weights_is_drawn_around_zero(viewer, page, ra
     expect(viewer.detail).not_to_contain_text("change of the weights")
     expect(page.get_by_role("combobox", name="Drawn")).to_have_value("raw")
     expect(page.get_by_role("heading", name="All heads", exact=True)).to_be_visible()
+
+
+def test_heads_are_replaced_by_their_mean_and_the_page_says_over_what(viewer, page, random_checkpoint):
+    viewer.token(6).click()
+    over_text = page.get_by_text("hands over its mean output over this text")
+    expect(over_text).to_be_hidden()
+    page.get_by_role("radio", name="mean over the text").click()
+    page.get_by_role("button", name="Change L0H2").click()
+    expected = what_if(random_checkpoint, PROMPT, Intervention(heads_off=((0, 2),), replace="mean"))
+    expect(page.locator(".mg-loss")).to_contain_text(f"{expected.loss_before:.4f} → {expected.loss_after:.4f}")
+    expect(over_text).to_be_visible()
+    expect(page.get_by_text("For the continuations the mean is taken over the prompt alone.")).to_be_visible()
+    means = sweep(random_checkpoint, PROMPT, position=6, replace="mean").head_map("probability")
+    cells = page.locator(".mg-effect-map .mg-effect")
+    expect(cells.nth(5 + 3)).to_have_text(signed(float(means[1, 3])))
+    expect(page.get_by_text("heads are replaced by their mean over this text")).to_be_visible()
 
 
 def test_a_logit_is_shown_as_the_sum_of_its_terms_and_a_bar_chooses_its_head(viewer, page, random_checkpoint):
@@ -345,6 +412,24 @@ def test_another_token_is_asked_about_what_follows_it_even_while_the_sum_was_out
     expect(page.get_by_text(re.compile(r"^The logit of .* after .* \(4\) is "))).to_be_visible()
 
 
+def test_what_of_a_large_circuit_is_drawn_is_said(page):
+    script = """async (given) => {
+        const main = performance.getEntriesByType('resource').find(({ name }) => name.endsWith('/main.js')).name;
+        const { partDrawn } = await import(new URL('circuits.js', main).href);
+        const analysis = { ids: [1, 2, 2, 3, 9], checkpoint: { block_size: 300, vocab_size: 500 } };
+        return given.map((value) => partDrawn({ analysis }, value, (key, values) => [key, values]));
+    }"""
+    positions = [{"kind": "position", "pattern": [[0]] * count} for count in (256, 300)]
+    tokens = [{"kind": "ov", "rows": [1, 2, 3], "matrix": matrix} for matrix in (None, [[0]])]
+    assert page.evaluate(script, [*positions, *tokens, None]) == [
+        [["circuit_position_first", {"count": 256, "all": 300}]],
+        [],
+        [["circuit_rows_of_text", {"vocab": 500, "rows": 3, "distinct": 4}]],
+        [],
+        [],
+    ]
+
+
 def test_an_edited_text_is_compared_and_a_cell_is_marked_in_all_three_maps(page, random_checkpoint):
     other = "the cat sat and the cat."
     tab(page, "Compare").click()
@@ -389,6 +474,31 @@ def test_positions_are_true_where_the_window_cuts_the_text(viewer, page, random_
     assert min(places) >= start
     assert not any("→" in place for cell in cells for place in re.findall(r"\([^)]*\)", cell))
     viewer.type(PROMPT)
+
+
+def maps_of(page, *titles):
+    """Wait for the maps with these titles, and return what Plotly draws in the last rows of the first two."""
+    headings = page.locator(".mg-compared h3")
+    expect(headings).to_have_text([*titles, "Difference: blue more, orange less"])
+    maps = page.locator(".mg-compared .mg-chart").evaluate_all("all => all.map(plot => plot.data[0].z.at(-1))")
+    return maps[:2]
+
+
+def test_a_head_is_compared_with_another_and_with_itself_after_the_change(page, random_checkpoint):
+    page.get_by_role("radio", name="another head").click()
+    page.get_by_role("combobox", name="The other head").select_option(label="L2H3")
+    expected = compare_heads(random_checkpoint, PROMPT, (0, 1), (2, 3))
+    first, second = maps_of(page, "L0H1, the chosen head", "L2H3, the other head")
+    assert first == pytest.approx(expected.first[0, 0, -1].tolist(), abs=1e-4)
+    assert second == pytest.approx(expected.second[0, 0, -1].tolist(), abs=1e-4)
+    page.get_by_role("button", name=re.compile("^L2H1(,|$)")).click()
+    page.get_by_role("radio", name="the changed model").click()
+    change = Intervention(heads_off=((0, 2),), replace="mean")
+    found = what_if(random_checkpoint, PROMPT, change)
+    before, after = maps_of(page, "L2H1, before", "L2H1, after")
+    assert before == pytest.approx(found.inside_before.pattern[0, 2, 1, -1].tolist(), abs=1e-4)
+    assert after == pytest.approx(found.inside_after.pattern[0, 2, 1, -1].tolist(), abs=1e-4)
+    assert before != pytest.approx(after, abs=1e-3)
 
 
 @pytest.mark.parametrize("name", ["Heads", "What if", "Compare", "Inside"])

@@ -11,7 +11,7 @@ from minigpt import wire
 from minigpt.analysis.ablation import compare_continuations, what_if
 from minigpt.analysis.circuits import ov_circuit, positional_qk, qk_circuit
 from minigpt.analysis.compare import compare_checkpoints, compare_heads, compare_intervention, compare_prompts
-from minigpt.analysis.contributions import direct_logits, rollout, value_weighted
+from minigpt.analysis.contributions import direct_logits, logit_weighted, rollout, value_weighted
 from minigpt.analysis.flow import debug_shapes, dropped_weights, flow, parameter_parts
 from minigpt.analysis.forward import forward
 from minigpt.analysis.head_finder import find_heads, probe_heads
@@ -47,6 +47,7 @@ def answers(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models")
     save_random_model(folder / "one", CHARACTERS, n_layer=3, n_head=2, block_size=24)
     save_random_model(folder / "other", CHARACTERS, n_layer=3, n_head=2, block_size=24, seed=9)
+    save_random_model(folder / "small", CHARACTERS, n_layer=2, n_head=1, block_size=24)
     return Answers(Models(folder))
 
 
@@ -192,8 +193,10 @@ def test_the_sweep_is_the_one_of_the_analysis(ask, ckpt, replace):
 
 
 def test_the_edge_sweep_is_the_one_of_the_analysis(ask, ckpt):
-    found = ask("edge_sweep", {"layer": 1, "head": 1, "query": 9, "position": 12, "rest": "keep"})
-    expected = edge_sweep(ckpt, TEXT, 1, 1, query=9, position=12, renormalise=False)
+    found = ask("edge_sweep", {"layer": 1, "head": 1, "query": 9, "position": 12, "token": 7, "rest": "keep"})
+    expected = edge_sweep(ckpt, TEXT, 1, 1, query=9, position=12, token=7, renormalise=False)
+    assert (found["token"], found["probability"]) == (expected.token, pytest.approx(expected.probability, rel=1e-3))
+    assert found["keys"]["probability"] == pytest.approx(expected.keys.probability.tolist(), rel=1e-3, abs=1e-7)
     assert found["weight"] == pytest.approx(expected.weight.tolist(), rel=1e-3)
     assert len(found["weight"]) == 10
     assert found["keys"]["kl"] == pytest.approx(expected.keys.kl.tolist(), rel=1e-3, abs=1e-7)
@@ -219,6 +222,7 @@ def test_every_view_is_the_analysis_to_half_a_thousandth_of_its_scale(answers, i
     before, after = found.inside_before.pattern[0], found.inside_after.pattern[0]
     expected = {
         "value": value_weighted(ckpt.model, inside),
+        "logit": logit_weighted(ckpt, TEXT),
         "rollout": rollout(inside.pattern[0])[:, None].expand(-1, 2, -1, -1),
         "after": after,
         "difference": after - before,
@@ -227,7 +231,7 @@ def test_every_view_is_the_analysis_to_half_a_thousandth_of_its_scale(answers, i
         numbers, half, message = seen(answers, ids, view, change)
         assert np.abs(numbers - cells.numpy()).max() <= half, view
         assert (message["low"], message["top"]) == (
-            pytest.approx(-float(cells.abs().max()) if view == "difference" else 0),
+            pytest.approx(-float(cells.abs().max()) if view in ("logit", "difference") else 0),
             pytest.approx(1 if view in ("rollout", "after") else float(cells.abs().max())),
         )
     assert float(expected["difference"].min()) < -0.01 < 0.01 < float(expected["difference"].max())
@@ -467,6 +471,12 @@ def test_a_head_is_compared_with_another_in_another_model_or_changed(ask, ckpt, 
     found = ask("compare", {"layer": 1, "head": 1, "model": "other"})
     expected = compare_checkpoints(ckpt, answers.models.load("other"), TEXT)
     same_cells(found["second"], expected.second[1, 1])
+    found = ask("compare", {"layer": 2, "head": 1, "model": "small"})
+    assert found == {"shape": [2, 1], "slots": None}
+    found = ask("compare", {"layer": 2, "head": 1, "model": "small", "other_layer": 1, "other_head": 0})
+    expected = compare_heads(ckpt, TEXT, (2, 1), (1, 0), other=answers.models.load("small"))
+    assert (found["other"], found["shape"], found["distances"]) == ([1, 0], [2, 1], None)
+    same_cells(found["second"], expected.second[0, 0])
     found = ask("compare", {"layer": 2, "head": 1, "change": {**NOTHING, "heads_off": [[0, 0]]}})
     expected = compare_intervention(ckpt, TEXT, Intervention(heads_off=((0, 0),)))
     same_cells(found["first"], expected.first[2, 1])
@@ -549,6 +559,7 @@ def test_a_change_that_the_model_cannot_have_is_a_sentence(refused, change, code
         ("sweep", {"replace": "noise"}, None, "wrong_type"),
         ("edge_sweep", {"layer": 3, "head": 0, "query": 2}, None, "wrong_type"),
         ("edge_sweep", {"layer": 0, "head": 0}, None, "wrong_type"),
+        ("edge_sweep", {"layer": 0, "head": 0, "query": 2, "token": 28}, None, "wrong_type"),
         ("edge_sweep", {"layer": 0, "head": 0, "query": 2, "rest": []}, None, "wrong_type"),
         ("continuations", {"change": NOTHING, "length": 10**6}, None, "wrong_type"),
         (

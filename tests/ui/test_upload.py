@@ -74,6 +74,11 @@ def models_of(page):
     return [name.strip("✓ \n") for name in names]
 
 
+def choose_model(page, name):
+    page.locator("#model input").click()
+    page.locator(f"[role=option][aria-label='{name}']").click()
+
+
 def info(page):
     return page.locator("#model-info")
 
@@ -113,6 +118,40 @@ def test_a_file_of_the_chapters_opens_shows_its_heads_and_what_it_is_and_generat
     page.get_by_text("한국어").click()
     expect(page.locator("#model input")).to_have_value("내 모델: my model.pt")
     expect(info(page)).to_contain_text("알아낸 형식: 책의 state_dict")
+
+
+def test_a_model_of_ones_own_is_compared_and_another_session_does_not_see_it(
+    page, viewer, open_page, url, with_characters, chapters
+):
+    bring(page, with_characters)
+    expect(page.locator("#model input")).to_have_value("mine: my model.pt")
+    choose_model(page, "letters")
+    expect(page.get_by_role("button", name=re.compile(r"^L\d+H0(,|$)"))).to_have_count(2)
+    viewer.type("bad cab")
+    page.get_by_role("tab", name="Compare").click()
+    page.get_by_role("radio", name="another model").click()
+    models, heads = (page.get_by_role("combobox", name=name) for name in ("The other model", "The other head"))
+    models.select_option(label="mine: my model.pt")
+    expect(page.get_by_role("heading", name="L0H0 of mine: my model.pt")).to_be_visible()
+    heads.select_option(label="L3H2")
+    expect(page.get_by_role("heading", name="L3H2 of mine: my model.pt")).to_be_visible()
+    with torch.no_grad():
+        weights = chapters(torch.tensor([[CHARACTERS.index(each) for each in "bad cab"]]))[1][3, 0, 2]
+    second = page.locator(".mg-compared .mg-chart").nth(1).evaluate("plot => plot.data[0].z")
+    assert second[6] == pytest.approx(weights[6].tolist(), abs=1e-4)
+
+    # The other way round, the public model lacks the head.
+    choose_model(page, "mine: my model.pt")
+    viewer.choose(3, 2)
+    models.select_option(label="letters")
+    expect(page.get_by_text("letters has no L3H2 (layers × heads: 2 × 1). Choose one of its heads.")).to_be_visible()
+    heads.select_option(label="L1H0")
+    expect(page.get_by_role("heading", name="L1H0 of letters")).to_be_visible()
+
+    other = Viewer(open_page(url)).opened(url)
+    other.page.get_by_role("tab", name="Compare").click()
+    other.page.get_by_role("radio", name="another model").click()
+    assert other.page.get_by_role("combobox", name="The other model").locator("option").all_text_contents() == ["–"]
 
 
 class Payload:
