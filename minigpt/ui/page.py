@@ -217,7 +217,15 @@ class Page:
         cast(Any, self.viewer).open_model(
             self.open_model,
             [self.language, self.prompt.box],
-            [self.viewer, *buttons, self.prompt.box, self.prompt.examples, self.model_info, self.model],
+            [
+                self.viewer,
+                *buttons,
+                self.prompt.box,
+                self.prompt.examples,
+                self.model_info,
+                self.activation,
+                self.model,
+            ],
             **ends,
         )
         self._listen_to_uploads(ends)

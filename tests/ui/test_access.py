@@ -86,7 +86,7 @@ WORDS = """
 """
 SAME_IN_KOREAN = re.compile(
     r"\[[\w -]* of .*\]$|\((induction|seed)\)|'.*?' \(\d+\)|L\d+H\d+|\b[LH]\d+\b|\de−\d|Mini GPT|Temperature|top-[kp]|"
-    r"Query|Key|PyTorch|Gradio|API|random|English|logits|Enter|Esc|ko\b"
+    r"Query|Key|PyTorch|Gradio|API|random|English|logits|Enter|Esc|ko\b|GiB"
 )
 """What the Korean page leaves as it is: names, signs, words that the book has in English."""
 

@@ -266,6 +266,7 @@ def one_head(url):
         "training_run",
         "training_moment",
         "experiment_results",
+        "train",
     ]
 
     def call(data, name="one_head"):
