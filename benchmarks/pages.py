@@ -108,7 +108,7 @@ def viewer_page(ckpt: Checkpoint, shown: list[Shown]) -> gr.Blocks:
     turns = itertools.count(1)
     with gr.Blocks(title="Viewer") as demo:
         button = gr.Button("Next", elem_id="next")
-        viewer = viewer_host(Answers(Models()))  # every head has come already
+        viewer = viewer_host(Answers(Models()), lambda: True)  # every head has come already
 
         def bring() -> wire.AnalysisMessage:
             return analysis(ckpt, *shown[next(turns) % len(shown)])

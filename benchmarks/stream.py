@@ -62,8 +62,10 @@ def measure(browser: Browser, url: str, model: str, tokens: int) -> tuple[float,
     page.goto(url)
     page.locator(".mg[data-shown]").wait_for()
     if page.locator("#model input").input_value() != model:
+        before = page.locator(".mg").get_attribute("data-shown")
         page.locator("#model input").click()
         page.get_by_role("option", name=model).click()
+        page.wait_for_function("before => document.querySelector('.mg').dataset.shown !== before", arg=before)
     before = page.locator(".mg").get_attribute("data-shown")
     page.locator("#prompt textarea").fill(PROMPT)
     page.wait_for_function("before => document.querySelector('.mg').dataset.shown !== before", arg=before)

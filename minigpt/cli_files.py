@@ -53,9 +53,19 @@ def opened(path: str, options: argparse.Namespace) -> "Checkpoint":
     """
     from minigpt.checkpoint import load_checkpoint
 
-    ckpt = load_checkpoint(path, **unsaid(options))
+    told = unsaid(options)
+    _say_size(path)
+    ckpt = load_checkpoint(path, **told)
     _say_assumed(ckpt)
     return ckpt
+
+
+def _say_size(source: str) -> None:
+    """Say what of a model on the Hub is about to be fetched; nothing of any other."""
+    from minigpt.formats.hub import SCHEME, look_up
+
+    if source.startswith(SCHEME):
+        print(look_up(source).described(), file=sys.stderr)
 
 
 def _say_assumed(ckpt: "Checkpoint") -> None:
@@ -70,11 +80,9 @@ def _say_assumed(ckpt: "Checkpoint") -> None:
 
 def _import(options: argparse.Namespace, _given: list[str]) -> int:
     from minigpt.exchange import import_checkpoint
-    from minigpt.formats.hub import SCHEME, look_up
 
     told = unsaid(options)
-    if options.source.startswith(SCHEME):
-        print(look_up(options.source).described(), file=sys.stderr)
+    _say_size(options.source)
     ckpt = import_checkpoint(options.source, options.destination, **told)
     _say_assumed(ckpt)
     config = ckpt.config

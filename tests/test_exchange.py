@@ -254,10 +254,13 @@ def test_a_model_on_the_hub_is_sized_first_and_fetched_in_harmless_files_only(hu
     assert torch.allclose(logits(minigpt.load_checkpoint(tmp_path / "kept")), foreign.computed(hub)[0], atol=1e-5)
 
 
-def test_a_model_on_the_hub_opens_like_a_path(hub):
+def test_a_model_on_the_hub_opens_like_a_path(hub, tmp_path, capsys):
     ckpt = minigpt.load_checkpoint("hf://user/tiny")
     assert ckpt.detected == "gpt2"
     assert torch.allclose(logits(ckpt), foreign.computed(hub)[0], rtol=0, atol=1e-5)
+    out = tmp_path / "tiny"
+    assert main(["export", "hf://user/tiny", str(out), "--format", "gpt2"]) == 0
+    assert look_up("hf://user/tiny").described() in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

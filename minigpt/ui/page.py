@@ -319,11 +319,13 @@ class Page:
     def choose_model(self, language: str, model: str | None, text: str) -> tuple[Any, ...]:
         """Look at the prompt with another model; an example that it cannot read gives way to one that it can."""
         examples = self._examples(model)
+        # What is typed while the model loads must stay, so a prompt that is kept is not written again.
+        prompt = cast(Any, gr.skip())
         if text in CANDIDATES and examples and text not in examples:
-            text = examples[0]
+            prompt = text = examples[0]
         shown = self.analyze(model, text)
         asked = gr.update(**self._activation_asked(model))
-        return (*shown, text, gr.update(samples=samples(examples)), self._model_info(language, model), asked)
+        return (*shown, prompt, gr.update(samples=samples(examples)), self._model_info(language, model), asked)
 
     def choose_activation(
         self, activation: Activation, model: str, language: str, text: str, request: gr.Request

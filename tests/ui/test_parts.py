@@ -8,6 +8,7 @@ import shutil
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 
+import gradio as gr
 import numpy as np
 import pytest
 import torch
@@ -353,7 +354,7 @@ def test_leave_out_keeps_the_rest_of_the_text(page):
 
 def test_another_model_keeps_what_was_typed_and_replaces_what_was_not(page):
     message, *_, typed, _, _, _ = page.choose_model("en", "digits", "my own text")
-    assert (typed, message["code"]) == ("my own text", "unknown_characters")
+    assert (typed, message["code"]) == (gr.skip(), "unknown_characters")
     message, *_, example, examples, info, _ = page.choose_model("en", "digits", CANDIDATES[0])
     assert example == "0123456789"
     assert message["kind"] == "analysis"
