@@ -37,11 +37,11 @@ MOST_READ_AGAIN = 4 * 10**9
 """Most tokens times parameters for which the probabilities of a text that a link brings are computed: some seconds."""
 PICTURES_EVERY = 8
 """Least number of tokens between two analyses while generating."""
-PICTURES_PAUSE = 0.15
+PICTURES_PAUSE = 0.5
 """Least time between two analyses while generating, in seconds."""
 PICTURES_SHARE = 0.2
 """Largest share of the time that analyses may take while generating; drawing them takes the browser as long again."""
-TEXT_PAUSE = 0.04
+TEXT_PAUSE = 0.03
 """Least time between two messages with text, in seconds."""
 
 

@@ -209,7 +209,7 @@ def test_pictures_follow_every_eight_tokens_where_there_is_time(english, monkeyp
 
 
 def test_pictures_come_no_faster_than_people_see(english, monkeypatch):
-    assert drawn_at(english, monkeypatch, token=0.015, picture=0.001) == [10, 20, 30, 40]
+    assert drawn_at(english, monkeypatch, token=0.051, picture=0.001) == [10, 20, 30, 40]
 
 
 def test_slow_pictures_do_not_hold_up_the_text(english, monkeypatch):
