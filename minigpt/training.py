@@ -9,7 +9,8 @@ that goes on from `training.pt` ends, on a CPU, with exactly the numbers of the 
 Several processes that have joined a `torch.distributed` group share every batch out among themselves and average their
 gradients, so they train the same model as one process does.
 
-Knows nothing of downloads, presets or the screen.
+Knows nothing of downloads, presets or the screen. The file is a little long because a run and what it keeps to go on
+are one thing.
 """
 
 import copy

@@ -1,6 +1,7 @@
 """The page: its parts, and which of them asks for what.
 
 What a listener needs comes from the browser with the request; only a model that a visitor brings is kept meanwhile.
+The file is long because every listener stands beside the others, with the parts that it reads and writes in one order.
 """
 
 from collections.abc import Callable, Iterator
