@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from minigpt.corpus import Corpus
 
 STOPPED = 130
-DEFAULT_PRESET = "transformer"
+DEFAULT_PRESET = "chapter"
 DEFAULT_CORPUS = "tinyshakespeare"
 
 

@@ -75,7 +75,7 @@ PRESETS: dict[str, Preset] = {
     preset.name: preset
     for preset in (
         Preset(
-            name="transformer",
+            name="chapter",
             purpose="the chapters' Mini GPT: 4 blocks of 4 heads, 64 wide, 16 characters",
             model={"block_size": 16, "n_embd": 64, "n_head": 4, "n_layer": 4, "dropout": 0.2},
             training=TrainingConfig(batch_size=64, **CHAPTERS_TRAINING),
@@ -198,7 +198,7 @@ class Experiment:
 
     name: str
     question: str
-    preset: str = "transformer"
+    preset: str = "chapter"
     variants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
 
 
@@ -240,4 +240,4 @@ EXPERIMENTS: dict[str, Experiment] = {
 
 def smaller(experiment: Experiment) -> Experiment:
     """Return an experiment with the chapters' setting for slow machines; one that has only one size as it is."""
-    return replace(experiment, preset="transformer-small") if experiment.preset == "transformer" else experiment
+    return replace(experiment, preset="transformer-small") if experiment.preset == "chapter" else experiment

@@ -218,7 +218,7 @@ def test_the_small_experiments_change_the_setting_and_nothing_else(tmp_path, mon
     monkeypatch.setattr(minigpt.experiment_report, "report", lambda *_: "")
     for options in ([], ["--small"]):
         assert main(["compare", "n-head", "--corpus", str(text), "--out", str(tmp_path / "out"), *options]) == 0
-    assert [experiment.preset for experiment in given] == ["transformer", "transformer-small"]
+    assert [experiment.preset for experiment in given] == ["chapter", "transformer-small"]
 
 
 @pytest.mark.parametrize("against", ["n_layer 1", "n_layer 2", None, "another"])

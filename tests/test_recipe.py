@@ -197,7 +197,7 @@ def test_settings_survive_json():
 
 
 CHAPTERS = {
-    "transformer": ("transformer", 64, 64, 4, 4, 0.2),
+    "chapter": ("transformer", 64, 64, 4, 4, 0.2),
     "transformer-small": ("transformer", 32, 32, 4, 2, 0.1),
     "multi-head": ("multi-head", 64, 64, 4, 1, 0.2),
     "single-head": ("single-head", 64, 64, 1, 1, 0.0),

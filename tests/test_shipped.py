@@ -22,7 +22,7 @@ from minigpt.splits import validation_loss
 from minigpt.ui.examples import examples_for
 
 FOLDER = Path(__file__).parents[1] / "checkpoints"
-SHIPPED = {"shakespeare": "shakespeare", "chapter": "transformer", "growing": "growing"}
+SHIPPED = {"shakespeare": "shakespeare", "chapter": "chapter", "growing": "growing"}
 HELD_OUT = """PETRUCHIO:
 They shall go forward, Kate, at thy command.
 Obey the bride, you that attend on her;

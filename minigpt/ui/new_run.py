@@ -19,7 +19,7 @@ from minigpt.presets import PRESETS, Preset
 
 VARIABLE = "MINIGPT_TRAIN"
 """The environment variable that allows training from the page to everyone (1) or to no one (anything else)."""
-OFFERED = ("transformer-small", "quick", "growing", "transformer", "shakespeare")
+OFFERED = ("transformer-small", "quick", "growing", "chapter", "shakespeare")
 """The presets that are offered; the lightest first."""
 MOST_CHARACTERS = 4096
 """Most different characters: each has a row in both tables of the model, and a text of one language has fewer."""

@@ -138,7 +138,7 @@ def test_other_names_are_refused(ask, name):
     assert refused(ask(name))[0] == "unknown_experiment"
 
 
-GOOD = {"experiment": "n-layer", "preset": "transformer", "steps": 4, "characters": 9}
+GOOD = {"experiment": "n-layer", "preset": "chapter", "steps": 4, "characters": 9}
 
 
 @pytest.mark.parametrize(

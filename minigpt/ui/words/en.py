@@ -609,7 +609,7 @@ WORDS: dict[str, str] = {
     "viewer.train_preset_transformer_small": "The smallest: the chapters' Mini GPT for slow machines. It learns which letters follow each other.",
     "viewer.train_preset_quick": "Good text in little time: the fast recipe, in few steps.",
     "viewer.train_preset_growing": "To watch heads form: a part of what it reads repeats itself, so that heads for repetition appear.",
-    "viewer.train_preset_transformer": "The chapters' Mini GPT, trained as the chapters train it.",
+    "viewer.train_preset_chapter": "The chapters' Mini GPT, trained as the chapters train it.",
     "viewer.train_preset_shakespeare": "The recipe of the largest model here; it takes long and wants a text of a million characters.",
     "viewer.train_facts": "{layers} × {heads} heads, {width} wide, a window of {window} characters; each step reads {batch} windows. The text needs {needed} characters or more.",
     "viewer.train_steps": "Steps",

@@ -733,7 +733,7 @@ WORDS: dict[str, str] = {
     "viewer.train_preset_transformer_small": "가장 작습니다. 느린 컴퓨터를 위한 책의 Mini GPT로, 어떤 글자 뒤에 어떤 글자가 오는지 배웁니다.",
     "viewer.train_preset_quick": "짧은 시간에 그럴듯한 글을 씁니다. 빠른 방법으로 적은 스텝만 훈련합니다.",
     "viewer.train_preset_growing": "헤드가 생겨나는 것을 보기 좋습니다. 읽는 글의 일부가 되풀이되어서, 반복을 찾는 헤드가 나타납니다.",
-    "viewer.train_preset_transformer": "책의 Mini GPT를 책에서 훈련한 그대로 훈련합니다.",
+    "viewer.train_preset_chapter": "책의 Mini GPT를 책에서 훈련한 그대로 훈련합니다.",
     "viewer.train_preset_shakespeare": "여기서 가장 큰 모델을 훈련한 방법입니다. 오래 걸리고, 백만 자쯤 되는 글이 있어야 합니다.",
     "viewer.train_facts": "블록 {layers}개 × 헤드 {heads}개, 너비 {width}, 컨텍스트 윈도우 {window}자. 스텝마다 윈도우 {batch}개를 읽습니다. 글은 {needed}자 이상이어야 합니다.",
     "viewer.train_steps": "스텝 수",
