@@ -26,3 +26,16 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the long tests with the page first, so that short ones keep every process busy to the end."""
     items.sort(key=lambda item: "ui" not in item.path.parent.parts[-1:])
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory):
+    """A random GPT-2 of transformers and the same model here."""
+    from minigpt.checkpoint import load_checkpoint
+    from tests import foreign
+
+    folder = tmp_path_factory.mktemp("gpt2")
+    theirs = foreign.gpt2()
+    theirs.save_pretrained(folder)
+    foreign.write_character_tokenizer(folder)
+    return theirs, load_checkpoint(folder)

@@ -9,7 +9,6 @@ from minigpt.analysis.ablation import compare_continuations, what_if
 from minigpt.analysis.forward import forward, head_means
 from minigpt.analysis.interventions import Intervention
 from minigpt.analysis.sweeps import edge_sweep, sweep
-from minigpt.checkpoint import load_checkpoint
 from minigpt.errors import ConfigError, PromptError
 from minigpt.generation import generate
 from minigpt.model import TransformerLanguageModel
@@ -209,16 +208,6 @@ def test_a_head_is_replaced_by_its_mean_over_a_reference_text():
 
 
 # --- parity with hooks ------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def pair(tmp_path_factory):
-    """A random GPT-2 of transformers and the same model here."""
-    folder = tmp_path_factory.mktemp("gpt2")
-    theirs = foreign.gpt2()
-    theirs.save_pretrained(folder)
-    foreign.write_character_tokenizer(folder)
-    return theirs, load_checkpoint(folder)
 
 
 def hooked(model, hooks):

@@ -242,16 +242,6 @@ def test_the_lens_reads_the_hidden_states_of_a_gpt2(tmp_path):
 # --- parity with another program's GPT-2 ------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def pair(tmp_path_factory):
-    """A random GPT-2 of transformers and the same model here."""
-    folder = tmp_path_factory.mktemp("gpt2")
-    theirs = foreign.gpt2()
-    theirs.save_pretrained(folder)
-    foreign.write_character_tokenizer(folder)
-    return theirs, load_checkpoint(folder)
-
-
 def watched(theirs, idx):
     """Return what goes into each projection, what each network adds, what goes into the last LayerNorm, and logits."""
     seen, handles = {"heads": [], "mlps": [], "attention": []}, []

@@ -16,6 +16,7 @@ from minigpt.errors import ConfigError, MiniGPTError
 from minigpt.experiment_pictures import Picture, read_picture
 from minigpt.experiments import BATCHES, RECORDS_FILE, Record, Row, Saved, read_saved, table
 from minigpt.presets import Experiment
+from minigpt.ui.messages import described
 
 FOLDER_VARIABLE = "MINIGPT_EXPERIMENTS"
 """The environment variable that names the folder of results."""
@@ -129,19 +130,8 @@ def _analysis(picture: Picture, record: Record) -> wire.AnalysisMessage:
     """Return a picture as the viewer draws it; what the model expected next was not kept, so nothing is said of it."""
     tokens = len(picture.ids)
     scores = head_scores(torch.from_numpy(picture.pattern), picture.tokens)
-    config = picture.config
     return wire.analysis(
-        checkpoint={
-            "name": record.variant,
-            "kind": config.kind,
-            "n_layer": config.n_layer,
-            "n_head": config.n_head,
-            "n_embd": config.n_embd,
-            "block_size": config.block_size,
-            "vocab_size": config.vocab_size,
-            "parameters": record.parameters,
-            "tokenizer": "characters",
-        },
+        checkpoint=described(record.variant, picture.config, record.parameters, "characters"),
         tokens={"ids": picture.ids, "start": 0, "cropped": [], "prompt_length": tokens},
         pieces=dict(zip(picture.ids, picture.tokens, strict=True)),
         checks={

@@ -19,7 +19,7 @@ from minigpt.analysis.next_tokens import next_tokens
 from minigpt.analysis.patterns import Trace, head_pattern, trace, trace_ids
 from minigpt.analysis.scores import head_scores
 from minigpt.checkpoint import Checkpoint
-from minigpt.config import is_index
+from minigpt.config import ModelConfig, is_index
 from minigpt.engine import Reader
 from minigpt.errors import PromptError
 from minigpt.generation import LARGEST_SEED, MOST_CONTINUATIONS, generate_several
@@ -199,17 +199,21 @@ def pieces(ckpt: Checkpoint, ids: set[int]) -> dict[int, str]:
 
 def describe(ckpt: Checkpoint) -> wire.CheckpointInfo:
     """Return what the page says about a model."""
-    config = ckpt.config
+    return described(ckpt.path.name, ckpt.config, ckpt.parameters, ckpt.tokenizer.type)
+
+
+def described(name: str, config: ModelConfig, parameters: int, tokenizer: str) -> wire.CheckpointInfo:
+    """Return what the page says about a model of which this is known."""
     return {
-        "name": ckpt.path.name,
+        "name": name,
         "kind": config.kind,
         "n_layer": config.n_layer,
         "n_head": config.n_head,
         "n_embd": config.n_embd,
         "block_size": config.block_size,
         "vocab_size": config.vocab_size,
-        "parameters": ckpt.parameters,
-        "tokenizer": ckpt.tokenizer.type,
+        "parameters": parameters,
+        "tokenizer": tokenizer,
     }
 
 
